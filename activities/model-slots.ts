@@ -32,25 +32,33 @@ const lookEveryMs = 500
 /** Milliseconds after which a place in the queue is renewed, because it expires otherwise. */
 const renewMs = 5_000
 
+const holderName = ({ incidentId, attempt }: RunRef): string => `${incidentId}.${attempt}`
+
 async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHolder> {
   const incident = await incidentById(db, run.incidentId)
   if (!incident) throw new NonRetryable('INCIDENT_NOT_FOUND')
-  const { incidentId, attempt } = run
+  const { incidentId } = run
   const { severity, type } = incident
-  return { server, holder: `${incidentId}.${attempt}`, incidentId, severity, isQuestion: type === questionType }
+  return { server, holder: holderName(run), incidentId, severity, isQuestion: type === questionType }
 }
+
+/** Whether the worker stops, so that another attempt of the same step follows at once. */
+const isHandedBack = (signal?: AbortSignal): boolean => signal?.reason?.message === 'WORKER_SHUTDOWN'
 
 export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }
 
 /**
  * Does the work with a slot, and releases the slot. If no slot is free, takes a place in the queue
- * and returns the number of runs before it. `lost` aborts the work if the slot is lost.
+ * and returns the number of runs before it. `lost` aborts the work if the slot is lost. If the
+ * worker stops, the slot stays the run's: its next attempt would wait behind all others, and in the
+ * time of its request.
  */
 export async function withSlot<T>(
   db: Db,
   slots: Slots,
   run: RunRef,
   work: (waitedMs: number, lost: AbortSignal) => Promise<T>,
+  signal?: AbortSignal,
 ): Promise<SlotTurn<T>> {
   const who = await holderOf(db, slots, run)
   const token = randomUUID()
@@ -64,22 +72,24 @@ export async function withSlot<T>(
     if (kept === true) saidMs = beganMs
     if (kept === false || performance.now() - saidMs > maxSilentMs) lost.abort()
   }, slots.keepEveryMs ?? keepEveryMs)
+  let isHanded = false
   try {
     return { taken: true, value: await work(slot.waitedMs, lost.signal) }
   } catch (error) {
+    isHanded = isHandedBack(signal)
     if (lost.signal.aborted) throw new RetryLater('MODEL_SLOT_LOST')
     throw error
   } finally {
     clearInterval(timer)
     // Ignores a failed release, because the slot then expires.
-    await leaveSlot(db, who.holder, token).catch(() => undefined)
+    if (!isHanded) await leaveSlot(db, who.holder, token).catch(() => undefined)
   }
 }
 
 /**
  * Waits in the queue until a slot is kept for this run, or the time is over. At the end of the time
  * it returns the number of runs before this run, and the place is kept long enough for the run to
- * come back. A cancelled wait leaves the queue.
+ * come back. A cancelled wait leaves the queue, but not if its worker stops.
  */
 export async function waitForSlot(
   db: Db,
@@ -97,9 +107,14 @@ export async function waitForSlot(
       await untilNext(db, slots, who, slot.ahead, signal)
     }
   } catch (error) {
-    if (signal.aborted) await leaveSlot(db, who.holder, null).catch(() => undefined)
+    if (signal.aborted && !isHandedBack(signal)) await leaveSlot(db, who.holder, null).catch(() => undefined)
     throw error
   }
+}
+
+/** Gives up a run's place in the queue, and a slot that is kept for it. */
+export async function leaveQueue(db: Db, run: RunRef): Promise<void> {
+  await leaveSlot(db, holderName(run), null)
 }
 
 /**

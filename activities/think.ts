@@ -22,7 +22,7 @@ import { conclude } from './conclude.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import { takeManualTurn } from './manual-change.ts'
-import { type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
+import { leaveQueue, type Slots, type SlotTurn, waitForSlot, withSlot } from './model-slots.ts'
 import { assertOwnRun } from './own-run.ts'
 
 /**
@@ -93,16 +93,27 @@ export function thinkActivities(deps: ThinkDeps) {
 
     /**
      * Waits in the queue for the model, for a third of the time that the workflow allows. `ready`:
-     * a slot is kept for the run until it asks.
+     * a slot is kept for the run until it asks. If there are fallbacks, chooses the model again ten
+     * times, because the awaited server may fail meanwhile.
      */
     async awaitSlot(run: RunRef): Promise<SlotWait> {
-      if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
-      const events = await eventsOf(db, run.incidentId)
-      const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
-      const { served } = await chosen(run, turns + 1, events)
       const waitMs = activityInfo().startToCloseTimeoutMs / 3
-      const slot = await waitForSlot(db, { ...slots, server: served.server }, run, waitMs, cancellationSignal())
-      return slot.held ? { kind: 'ready' } : { kind: 'waiting', ahead: slot.ahead }
+      const until = performance.now() + waitMs
+      for (;;) {
+        if (!slots) return { kind: 'ready' }
+        if ((await assertOwnRun(db, run)) === 'closed') {
+          await leaveQueue(db, run)
+          return { kind: 'ready' }
+        }
+        const events = await eventsOf(db, run.incidentId)
+        const turns = events.filter(({ kind, attempt }) => kind === 'model_answered' && attempt === run.attempt).length
+        const { served } = await chosen(run, turns + 1, events)
+        const forMs = deps.models.length > 1 ? waitMs / 10 : waitMs
+        const slot = await waitForSlot(db, { ...slots, server: served.server }, run, forMs, cancellationSignal())
+        // Checks again, because the end of a run ends its wait only at a later heartbeat.
+        if (slot.held && (await assertOwnRun(db, run)) === 'working') return { kind: 'ready' }
+        if (!slot.held && performance.now() > until) return { kind: 'waiting', ahead: slot.ahead }
+      }
     },
   }
 }
@@ -126,7 +137,7 @@ async function askInSlot<T>(
   ask: Ask<T>,
 ): Promise<SlotTurn<T>> {
   if (!slots) return { taken: true, value: await ask(0, new AbortController().signal) }
-  const asked = await withSlot(db, slots, turn, ask)
+  const asked = await withSlot(db, slots, turn, ask, cancellationSignal())
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
   await waitForSlot(db, slots, turn, ownWaitMs, cancellationSignal())
   // Ends this attempt, so that the next one finds its slot kept and has all of its time for the

@@ -193,9 +193,16 @@ export async function think(incidentId: string, attempt: number, turn: number) {
   return await models(llmTaskQueue).think.executeWithOptions({ summary: `turn ${turn}` }, [input])
 }
 
-/** Waits for a slot of the model. The wait does not count against the time limit of the answer. */
+/**
+ * Waits for a slot of the model. The wait does not count against the time limit of the answer. A
+ * wait that no worker takes ends after a minute, because workers of an earlier build take none.
+ */
 export async function awaitSlot(incidentId: string, attempt: number, turn: number) {
-  const options = { startToCloseTimeout: '6m' as const, scheduleToCloseTimeout: '10m' as const }
+  const options = {
+    scheduleToStartTimeout: '1m' as const,
+    startToCloseTimeout: '6m' as const,
+    scheduleToCloseTimeout: '10m' as const,
+  }
   return await models(lineTaskQueue).awaitSlot.executeWithOptions({ ...options, summary: `turn ${turn}: wait` }, [
     { incidentId, attempt },
   ])

@@ -53,9 +53,13 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
     const own = await trx
       .insertInto('modelSlot')
       .values({ ...who, rank, until: ahead(waitingSeconds) })
-      .onConflict((conflict) => conflict.column('holder').doUpdateSet({ rank, server }))
-      .returning(['heldAt', 'askedAt'])
+      .onConflict((conflict) =>
+        conflict.column('holder').doUpdateSet({ rank, server, heldAt: ifHere('held_at'), token: ifHere('token') }),
+      )
+      .returning(['heldAt', 'token'])
       .executeTakeFirstOrThrow()
+    // Leaves a slot that a request uses to it: this wait is of an earlier attempt.
+    if (token === null && own.heldAt !== null && own.token !== null) return { held: true, waitedMs: 0 }
     const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0
     if (before > 0) {
       await trx
@@ -78,6 +82,10 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
     return { held: true, waitedMs: Math.round(waitedMs) }
   })
 }
+
+/** Keeps a value if the run asks the same server again, because each server has its own slots. */
+const ifHere = (column: string) =>
+  sql<string | null>`case when model_slot.server = excluded.server then ${sql.ref(`model_slot.${column}`)} end`
 
 const isOver = sql<boolean>`until < nightshift_now()`
 
@@ -112,14 +120,14 @@ export async function keepSlot(db: Db, holder: string, token: string): Promise<b
 }
 
 /**
- * Releases a slot, or a place in the line (`token` null). Does nothing if the slot has passed to
- * another attempt.
+ * Releases a slot, or a place in the line and a slot that is kept (`token` null). Does nothing if
+ * the slot has passed to another attempt.
  */
 export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
   await db
     .deleteFrom('modelSlot')
     .where('holder', '=', holder)
-    .where((row) => (token === null ? row('heldAt', 'is', null) : row('token', '=', token)))
+    .where('token', token === null ? 'is' : '=', token)
     .execute()
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, expect, test } from '@jest/globals'
+import { cancellationSignal } from '@temporalio/activity'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { type AskDeps, askModel, type ParsedReply } from '../../activities/ask-model.ts'
 import { withHeartbeat } from '../../activities/heartbeat.ts'
@@ -251,4 +252,43 @@ test('a run that is stopped while it waits for the model leaves the queue', asyn
     await expect(waited).rejects.toThrow()
     expect(await countSlots(database.db)).toContainEqual({ server: slots.server, held: 1, waiting: 0 })
   })
+})
+
+test('a wait that ends with its worker keeps its place in the queue for its next attempt', async () => {
+  const slots = { server: 'http://restarted.example/v1', limit: 1 }
+  const [busy, waiting] = [await claimedIncident(database.db), await claimedIncident(database.db)]
+  await withSlot(database.db, slots, { incidentId: busy, attempt: 1 }, async () => {
+    const environment = new MockActivityEnvironment()
+    const beat = new Promise<unknown>((resolve) => environment.once('heartbeat', resolve))
+    const waited = environment.run(() =>
+      waitForSlot(database.db, slots, { incidentId: waiting, attempt: 1 }, 60_000, cancellationSignal()),
+    )
+    await beat
+    environment.cancel('WORKER_SHUTDOWN')
+    await expect(waited).rejects.toThrow()
+    expect(await countSlots(database.db)).toContainEqual({ server: slots.server, held: 1, waiting: 1 })
+  })
+})
+
+test('a request that ends with its worker keeps its slot for its next attempt', async () => {
+  const slots = { server: 'http://stopped.example/v1', limit: 1 }
+  const [asking, waiting] = [await claimedIncident(database.db), await claimedIncident(database.db)]
+  const run = { incidentId: asking, attempt: 1 }
+  const environment = new MockActivityEnvironment()
+  const asked = environment.run(() =>
+    withSlot(
+      database.db,
+      slots,
+      run,
+      async () => {
+        environment.cancel('WORKER_SHUTDOWN')
+        await sleep(60_000, undefined, { signal: cancellationSignal() })
+      },
+      cancellationSignal(),
+    ),
+  )
+  await expect(asked).rejects.toThrow()
+  const next = { incidentId: waiting, attempt: 1 }
+  expect(await withSlot(database.db, slots, next, async () => 'asked')).toEqual({ taken: false, ahead: 1 })
+  expect(await withSlot(database.db, slots, run, async () => 'asked')).toMatchObject({ taken: true })
 })

@@ -6,8 +6,10 @@ import { servedModels } from '../../activities/served-models.ts'
 import { thinkActivities } from '../../activities/think.ts'
 import { closeConnections } from '../../clients/http.ts'
 import { createModelClient } from '../../clients/model.ts'
+import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { eventsOf } from '../../db/log/events.ts'
-import { modelProfile } from '../../db/models/profiles.ts'
+import { modelProfile, restModel } from '../../db/models/profiles.ts'
+import { countSlots, leaveSlot, type SlotHolder, takeSlot } from '../../db/models/slots.ts'
 import { putConfig } from '../../db/settings.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
@@ -52,10 +54,17 @@ describe('a run with a model and a fallback', () => {
     const named = new Map(given.map((each) => [each.name, each]))
     const deps = { db, prompts: readPrompts(), protocol: 'native' as const, environment: {} }
     const { claim, assembleContext } = contextActivities({ ...deps, model: given[0].model, models: named })
-    const { think } = thinkActivities({ db, models: given, temperature: 0, maxTokens: 500, contextTokens: null })
+    const settings = { temperature: 0, maxTokens: 500, contextTokens: null }
+    const { think } = thinkActivities({ db, models: given, ...settings })
+    const { awaitSlot } = thinkActivities({ db, models: given, ...settings, slots: { limit: 1 } })
+    const workflowExecution = { workflowId: `investigate:${incidentId}:1`, runId: 'r' }
     const within = async <T>(attempt: number, work: () => Promise<T>) => {
-      const workflowExecution = { workflowId: `investigate:${incidentId}:1`, runId: 'r' }
       return (await new MockActivityEnvironment({ workflowExecution, attempt }).run(work)) as T
+    }
+    const waited = async (onBeat: () => void) => {
+      const wait = new MockActivityEnvironment({ workflowExecution, startToCloseTimeoutMs: 90_000 })
+      wait.once('heartbeat', onBeat)
+      return await wait.run(() => awaitSlot({ incidentId, attempt: 1 }))
     }
     await within(1, async () => {
       await claim({ incidentId, attempt: 1, role, groupId: 'grp_test' })
@@ -72,7 +81,7 @@ describe('a run with a model and a fallback', () => {
       (await rows()).flatMap((row) =>
         row.kind === 'model_answered' ? [[row.metadata.route, row.metadata.server]] : [],
       )
-    return { tried, rows, notes, answers }
+    return { incidentId, tried, waited, rows, notes, answers }
   }
 
   test('after two attempts at a server that is down, the fallback is asked, and the row names the server that answered', async () => {
@@ -123,6 +132,34 @@ describe('a run with a model and a fallback', () => {
       'Returned to default (model-of-default)',
     ])
     expect((await other.answers()).map(([route]) => route)).toEqual(['small', 'default'])
+  })
+
+  test('a run that waits for a server which fails meanwhile goes to the queue of the fallback', async () => {
+    const given = models(await host(() => down), await host(() => look))
+    const [busy, free] = given.map(({ served }) => served.server)
+    const other = { server: busy!, holder: 'other.1', incidentId: 'other', severity: 'critical', isQuestion: false }
+    await takeSlot(database.db, other as SlotHolder, 1, 'a')
+    const { waited } = await run(given)
+    const ready = await waited(() => void restModel(database.db, { server: busy!, model: given[0].model }, restSeconds))
+    expect(ready).toEqual({ kind: 'ready' })
+    expect(await countSlots(database.db)).toEqual(
+      expect.arrayContaining([busy, free].map((server) => ({ server, held: 1, waiting: 0 }))),
+    )
+  })
+
+  test('a run that was closed while it waited for the model takes no slot from the others', async () => {
+    const given = models(await host(() => look), await host(() => look))
+    const { server } = given[0].served
+    const other = { server, holder: 'other.1', incidentId: 'other', severity: 'critical', isQuestion: false }
+    await takeSlot(database.db, other as SlotHolder, 1, 'a')
+    const { waited, incidentId } = await run([{ ...given[0], fallbacks: [] }])
+    await waited(async () => {
+      const closing = { status: 'cancelled' as const, reason: 'it is known' }
+      const by = { actor: 'user:anna', stepKey: null }
+      await database.db.transaction().execute((trx) => closeIncident(trx, incidentId, null, closing, by))
+      await leaveSlot(database.db, other.holder, 'a')
+    })
+    expect((await countSlots(database.db)).filter((each) => each.server === server)).toEqual([])
   })
 
   test('a server that exceeds the time limit is not asked a second time', async () => {

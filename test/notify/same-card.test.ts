@@ -127,6 +127,6 @@ test.each(Object.keys(messageTo))('no line of a reason looks like a section of t
   for (const reason of [forged, `it is slow.\n\n${forged}`, `it is slow.\u2028${forged}`]) {
     const said = sent(door, { ...long, reason })
     expect(said).toContain(forged)
-    expect(said).not.toMatch(/(\n|\\n|"text":")Undo: It can be/)
+    expect(said).not.toMatch(/(\n|\\n|"text":")Undo: The action can be/)
   }
 })

@@ -487,6 +487,15 @@ describe('a run', () => {
     ])
   })
 
+  test('that waits for the model asks again after a minute if no worker takes the wait', async () => {
+    const { run } = await played({ think: [{ kind: 'waiting', ahead: 3 }, { kind: 'closed' }] })
+    const { events } = await run.fetchHistory()
+    const limits = events?.flatMap(({ activityTaskScheduledEventAttributes: each }) =>
+      each?.activityType?.name === 'awaitSlot' ? [Number(each.scheduleToStartTimeout?.seconds)] : [],
+    )
+    expect(limits).toEqual([60])
+  })
+
   test('shows what it waits for, and can be found by type, severity, role, target and status', async () => {
     const { run } = await played(oneApproval(), async (run) => {
       await parked(run)

@@ -138,3 +138,23 @@ test('a run that waits for the model for hours does not count as silent', async 
   expect(await overdueIncidents(database.db)).toEqual([])
   await moveClock(database.owner, '0 days')
 })
+
+test('a slot that is kept at one server does not count as a slot at another', async () => {
+  const [first, second] = [aServer(), aServer()]
+  const [busy, moved] = [run(second, 'busy'), run(first, 'moved')]
+  await takeSlot(database.db, busy, 1, 'a')
+  expect(await takeSlot(database.db, moved, 1, null)).toMatchObject({ held: true })
+  // Its model was changed meanwhile, so it asks the other server.
+  expect(await takeSlot(database.db, { ...moved, server: second }, 1, 'b')).toEqual({ held: false, ahead: 1 })
+  expect((await countSlots(database.db)).filter(({ server }) => [first, second].includes(server))).toEqual([
+    { server: second, held: 1, waiting: 1 },
+  ])
+})
+
+test('a wait that its run no longer needs does not take the slot from the request', async () => {
+  const server = aServer()
+  const who = run(server, 'late')
+  await takeSlot(database.db, who, 1, 'request')
+  expect(await takeSlot(database.db, who, 1, null)).toMatchObject({ held: true })
+  expect(await keepSlot(database.db, who.holder, 'request')).toBe(true)
+})
