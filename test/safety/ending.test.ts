@@ -178,7 +178,7 @@ describe('a repair', () => {
     expect(ruled('repaired', rows as IncidentEvent[])?.code ?? null).toBe(code)
   })
 
-  test('a silence of the alert does not show that the fault is over', () => {
+  test('stopping the sender of the alert does not show that the fault is over', () => {
     const silence = row('tool_started', {
       ...(wrote('c2_0', [shard]) as IncidentEvent<'tool_started'>).metadata,
       tool: 'exec',
@@ -223,7 +223,7 @@ describe('a repair changed something', () => {
     expect(categoryRule('mitigated', state(rows), { ...policy, alerts: firing })?.code ?? null).toBe(code)
   })
 
-  test('after a write that changed nothing the ending says that the alert goes on, or that nothing is wrong', () => {
+  test('after a write that changed nothing the hint names two endings: the alert goes on, or nothing is wrong', () => {
     const hint = ruled('repaired', [was, ...held('c2_0', [])], { alerts: firing })?.hint
     expect(hint).toContain('alert_goes_on')
     expect(hint).toContain('no_fault_found')

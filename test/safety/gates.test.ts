@@ -139,7 +139,7 @@ test('a write without a declared risk is asked like any other', () => {
   expect(judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), bold, state, policy, now).verdict).toBe('ask')
 })
 
-test('every refusal has a class of the first document and says whether a model recovers from it by itself', () => {
+test('every refusal has a class, and says whether a model recovers from it by itself', () => {
   for (const [code, { class: errorClass, recoverable }] of Object.entries(refusals)) {
     expect([code, errorClass]).toEqual([code, expect.stringMatching(/^[A-Z_]+$/)])
     expect(typeof recoverable).toBe('boolean')

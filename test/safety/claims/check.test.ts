@@ -49,7 +49,7 @@ function written(callId: string): IncidentEvent {
 }
 
 describe('an ending', () => {
-  test('with a number that no row has marks it, and is refused for none of its words', () => {
+  test('with a number that no row has is marked, and not refused for its words', () => {
     const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
       verdict: 'run',
@@ -238,7 +238,7 @@ describe('a claim of absence', () => {
       (problem) => problem?.code ?? null,
     )
 
-  test('is supported by a source that found nothing, not by a partial or found result', () => {
+  test('is supported by a source that found nothing, not by a partial result or one that found something', () => {
     expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } })).toEqual([null])
     expect(found({ isEmpty: true, isPartial: true, summary: { partial: ['a store is away'], templates: [] } })).toEqual(
       ['CUT'],
@@ -279,7 +279,7 @@ describe('an invalid claim', () => {
       { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
       'quote only the words',
     ],
-  ])('gets for %s the valid form', (_title, sent, told) => {
+  ])('%s is refused with what would be accepted', (_title, sent, told) => {
     expect(refusedFor(sent)).toContain(told)
   })
 })

@@ -140,7 +140,7 @@ describe('the grammars', () => {
     }
   })
 
-  test('refuse by readable expressions', () => {
+  test('refuse by valid expressions', () => {
     for (const { grammar } of all())
       for (const source of grammar.refuses ?? []) expect(new RegExp(source, 'i')).toBeTruthy()
   })

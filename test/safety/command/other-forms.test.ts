@@ -43,7 +43,7 @@ describe('a form with the same answer', () => {
     expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }),
   )
 
-  test('counts only as the first word if settings are read before', () => {
+  test('needs its option as the first word if settings are read before', () => {
     expect(judged('docker exec web curl -s -q http://localhost/health').verdict).toBe('ask')
   })
 
@@ -111,7 +111,7 @@ describe('a form with another answer is named in the reason', () => {
     expect(judged('docker exec web git show HEAD').reason).toContain('the tools git_show and git_log')
   })
 
-  test('does not exist for a forbidden command', () => {
+  test('is not named for a forbidden command', () => {
     expect(judged('rm -rf /').reason).not.toContain('unasked')
   })
 })
