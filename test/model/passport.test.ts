@@ -175,7 +175,7 @@ describe('the grade', () => {
     expect(warnOfModel('runbook-rules', { grade: 'F' })).toMatch(/grade F/)
   })
 
-  test('predicts the cost of an incident from what was counted, only if prices are given', () => {
+  test('an incident is predicted from what was counted, and its cost only if prices are given', () => {
     const counted = { answers: 10, promptTokens: 30_000, completionTokens: 1_000 }
     expect(predict(counted, 4, null)).toEqual({ turns: 4, tokens: 12_400, cost: null })
     expect(predict(counted, 4, { input: 1, output: 5 })?.cost).toBeCloseTo(0.014, 6)

@@ -229,7 +229,7 @@ test('a terminated group is started again by the next tick, and nothing is inves
   expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(1)
 })
 
-test('an investigation that was terminated before it began is started again, under its own number', async () => {
+test('an investigation that was terminated before it began is started again, under a new number', async () => {
   const { type, taskQueue, incidents, tick } = await queued(1)
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
   const workflowId = `investigate:${incidents[0]}:1`

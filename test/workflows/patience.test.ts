@@ -131,7 +131,7 @@ describe('a lasting failure', () => {
     expect(Math.round(tookMs / 900_000)).toBe(1)
   })
 
-  test('of the database for hours costs hours, not an escalation', async () => {
+  test('of the database for hours delays the escalation, and does not prevent it', async () => {
     let attempts = 0
     const { did } = await played({
       think: [{ kind: 'failed' }],

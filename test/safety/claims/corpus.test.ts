@@ -103,7 +103,7 @@ describe('lies as sentences', () => {
     expect(lyingTexts.filter((lie) => !known.has(lie.class))).toEqual([])
   })
 
-  test('are there for each call that orders or remembers the action, without a write', () => {
+  test('are there for each text that orders or remembers the action, where nothing was written', () => {
     const writes = orderedBy.flatMap((by) => scenes[by].rows.filter(({ kind }) => kind === 'tool_started'))
     expect(writes).toEqual([])
     const actions = lyingTexts.filter(({ about }) => orderedBy.some((by) => by === about))
