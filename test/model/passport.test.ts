@@ -167,7 +167,7 @@ describe('the grade', () => {
     expect(gradeOf([of(0), of(0, true)])).toBe('F')
   })
 
-  test('warns people below C and without a measurement, and not for the rule table', () => {
+  test('warns people below C and without a measurement, except for an unmeasured rule table', () => {
     expect(warnOfModel('qwen', { grade: 'C' })).toBeNull()
     expect(warnOfModel('qwen', { grade: 'D' })).toMatch(/grade D/)
     expect(warnOfModel('qwen', null)).toMatch(/Nobody has measured/)

@@ -77,7 +77,7 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
-  test('frequent tools are offered at once, and rare ones on request', () => {
+  test('frequent tools are offered first where they matter, and rare ones on request', () => {
     const offering = (name: string) =>
       inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
     expect(offering('get_host')).toEqual(['region', 'host', 'vm'])

@@ -113,7 +113,7 @@ test('one incident leads, and when it is resolved the rest follow with its hint,
   expect(crew.mostAtOnce).toBe(5)
 })
 
-test('two at a time, if a row of platform_config says so', async () => {
+test('the rest follow two at a time, if a row of platform_config says so', async () => {
   const { type, taskQueue, tick } = await queued(7)
   await set(`agent.concurrency.${type}`, '2')
   const two = meeting(2, tick, () => plans)

@@ -361,7 +361,7 @@ describe('a run is stopped', () => {
     expect(result.status).toBe('resolved')
   })
 
-  test("by a person's stop before the end of an alert", async () => {
+  test("by a person's stop rather than by the end of its alert", async () => {
     const { think, begun } = endlessThought()
     const scripted = scriptedRun({ think })
     const taskQueue = newTaskQueue()

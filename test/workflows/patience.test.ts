@@ -61,7 +61,7 @@ describe('an approval', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('is asked for again if the clocks of worker and database differ', async () => {
+  test('is read again if the clocks of worker and database differ', async () => {
     const clocks = [
       { status: 'pending' as const, remainingMs: 0 },
       { status: 'pending' as const, remainingMs: -20 },
