@@ -96,7 +96,7 @@ test("a person reads each witness's report, and what would be enough", () => {
   )
 })
 
-test('every one of several hosts is asked for, and a dispute comes first', () => {
+test('every one of several hosts needs a confirmation, and a dispute comes first', () => {
   const named = (host: string, ...witnesses: Witness[]): Death => ({ ...dead(...witnesses), host })
   const a = named('a', saw('platform', 'down'))
   const b = named('b', saw('platform', 'down'), saw('monitoring', 'up'))

@@ -123,7 +123,7 @@ describe('an ending', () => {
       ])
   })
 
-  test('finds words in quotation marks in the quoted line, and not elsewhere on the page', () => {
+  test('may put words in quotation marks that are in the quoted line, and not those elsewhere on the page', () => {
     expect(found(pod, 'the kubelet says "Permission denied"', 'Permission denied by the volume')).toBe('shown')
     expect(found(pod, 'it waits, for "Permission denied"', 'billing-7c 0/1 Pending')).toBe('OTHER_RESOURCE')
   })
@@ -137,7 +137,7 @@ describe('an ending', () => {
     expect(found(pod, 'the rate rose: "Normal=2 -> Current=9"', 'Normal=2 -> Current=9')).toBe('shown')
   })
 
-  test('says forbidden, refused, taken, throttled or evicted if the quote does', () => {
+  test('may say forbidden, refused, taken, throttled or evicted if the quote does', () => {
     expect(found(page(['port 8080 is already in use']), 'its port is taken', 'is already in use')).toBe('shown')
     expect(found(pod, 'its pods are forbidden', 'billing-7c 0/1 Pending')).toBe('STATE_NOT_SHOWN')
   })

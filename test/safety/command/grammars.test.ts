@@ -125,7 +125,7 @@ describe('the grammars', () => {
     }
   })
 
-  test('name missing parts by existing options, and an end for endless commands', () => {
+  test('name what is missing, and what ends an endless command, by existing options', () => {
     for (const { path, grammar, options } of all()) {
       const letters = [...(grammar.bsd ?? '')].map((letter) => `-${letter}`)
       const { endless } = grammar

@@ -103,15 +103,15 @@ describe('a form with another answer is named in the reason', () => {
   })
 
   test.each(['sudo rm x', 'sudo cat /etc/shadow', 'sudo git status'])(
-    'is not named if it would ask without sudo too: %s',
+    'and not if it would ask without sudo too: %s',
     (asked) => expect(judged(asked).reason).not.toContain('unasked'),
   )
 
-  test('for git in a container is the tool that reads repositories', () => {
+  test('and for git in a container the tools that read repositories', () => {
     expect(judged('docker exec web git show HEAD').reason).toContain('the tools git_show and git_log')
   })
 
-  test('is not named for a forbidden command', () => {
+  test('and none for a forbidden command', () => {
     expect(judged('rm -rf /').reason).not.toContain('unasked')
   })
 })
