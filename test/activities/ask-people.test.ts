@@ -11,7 +11,7 @@ test('an approval can be decided for one hour, and a command on a device for hal
   expect(await expiry('shell_eval')).toBe(1_800)
 })
 
-test('the setting for the expiry of approvals applies to every dry run, whether it is shorter or longer than the default', async () => {
+test('the setting of a tool for the expiry of its approvals overrides the default, shorter or longer', async () => {
   for (const [seconds, version] of [
     [7_200, null],
     [60, 1],

@@ -263,7 +263,7 @@ describe('the choice of a model', () => {
       ({ name }) => away.includes(name),
     ).name
 
-  test('the choice follows the route, skips models that rest, and starts again if all have failed', () => {
+  test('follows the route, skips models that rest, and starts again if all have failed', () => {
     expect(choose({})).toBe('a')
     expect(choose({ a: 1 })).toBe('a')
     expect(choose({ a: 2 })).toBe('b')

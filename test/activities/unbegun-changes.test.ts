@@ -28,7 +28,7 @@ async function changeOf(vm: string): Promise<string> {
     .execute(async (trx) => (await openManualChange(trx, { operatorId, actor: 'user:ada', name: 'ada' }, change)).id)
 }
 
-test("an operation that stops the cancellation or start of one person's write stops no other write and no decision, and is shown", async () => {
+test("a failure to cancel or start one person's write stops no other write and no decision, and is logged", async () => {
   const [stuck, other] = [await changeOf('vm-1'), await changeOf('vm-2')]
   const waiting = await claimedIncident(database.db)
   const approval = await asked(database.db, waiting, { tool: 'converge_shard', identity: { id: 'db-osl-1' } })

@@ -61,7 +61,7 @@ test('a failed read and one of another attempt do not count, and a repeated read
   expect(names(decidingLooks(events, 1).before)).toEqual(['get_node'])
 })
 
-test('an ending without quotes, and a claim without a row, decide nothing', () => {
+test('an ending that quotes no read, and a claim that no row shows, decide nothing', () => {
   const none = { before: [], write: null, after: [] }
   expect(decidingLooks(logOf(look('get_shard', shard), ...write, ending(3)), 1)).toEqual(none)
   const unshown = row('resolved', {

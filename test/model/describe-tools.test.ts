@@ -80,7 +80,7 @@ test('the description of a shared parameter occurs once, and a tool that is adde
   expect(describeTools(first)[0]?.function.description).toBe('Does.')
 })
 
-test('the form of a list item omits its required fields, because code reports missing fields', () => {
+test('the form of a list item does not say which fields are required, because code reports missing fields', () => {
   const form = z.toJSONSchema(z.strictObject({ claims: z.array(z.strictObject({ text: z.string() })) }))
   const [tool] = describeTools([{ name: 'end', description: '', inputSchema: form as Record<string, unknown> }])
   expect(tool?.function.parameters).toEqual({

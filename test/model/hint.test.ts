@@ -10,7 +10,7 @@ const leader = {
 }
 const called = (tool: string, args: Record<string, unknown>) => row('tool_started', { tool, arguments: args })
 
-test("a hint has the layout of the first document: type, title, resolution, and the leader's calls in order", () => {
+test("a hint has the type, the title, the resolution, and the leader's calls in order", () => {
   const events = logOf(called('get_shard', { id: 'db-osl-1' }), called('converge_shard', { id: 'db-osl-1' }))
   expect(renderLeaderHint(leader, events)).toBe(
     [

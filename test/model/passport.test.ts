@@ -167,7 +167,7 @@ describe('the grade', () => {
     expect(gradeOf([of(0), of(0, true)])).toBe('F')
   })
 
-  test('warns people below C and without a measurement, and not for the rule table', () => {
+  test('warns people below C and without a measurement, except for an unmeasured rule table', () => {
     expect(warnOfModel('qwen', { grade: 'C' })).toBeNull()
     expect(warnOfModel('qwen', { grade: 'D' })).toMatch(/grade D/)
     expect(warnOfModel('qwen', null)).toMatch(/Nobody has measured/)
@@ -175,7 +175,7 @@ describe('the grade', () => {
     expect(warnOfModel('runbook-rules', { grade: 'F' })).toMatch(/grade F/)
   })
 
-  test('predicts the cost of an incident from what was counted, only if prices are given', () => {
+  test('an incident is predicted from what was counted, and its cost only if prices are given', () => {
     const counted = { answers: 10, promptTokens: 30_000, completionTokens: 1_000 }
     expect(predict(counted, 4, null)).toEqual({ turns: 4, tokens: 12_400, cost: null })
     expect(predict(counted, 4, { input: 1, output: 5 })?.cost).toBeCloseTo(0.014, 6)

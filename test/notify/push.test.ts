@@ -57,7 +57,7 @@ test('a person who may decide gets the question, encrypted for their browser, si
   await eventually('when it was sent', async () => (await devices(api.tokens.approver)).devices[0]?.lastSentAt !== null)
 })
 
-test('a person who may not decide it gets nothing: another type, another risk, a disabled person', async () => {
+test('a person who may not decide a question gets nothing: another type, another risk, a disabled person', async () => {
   await subscribe(api.tokens.approver)
   const set = (change: object) => api.owner.updateTable('operator').set(change).where('name', '=', 'approver').execute()
   const before = { maxRisk: 'high' as const, incidentTypes: null, disabledAt: null }

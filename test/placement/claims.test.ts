@@ -99,7 +99,7 @@ test.each<[string, Partial<WrittenPlan>, string]>([
   expect(findFalseClaim(given, { ...plan, ...more })).toContain(said)
 })
 
-test('partial with no VM down, and unknown keys, are refused', () => {
+test('a partial plan that leaves no VM down, and unknown keys, are refused', () => {
   const nobody = { ...plan, unplaced: [] }
   const all = { ...given, vms: given.vms.filter((each) => each.vm !== 'last') }
   expect(verifyPlan(all, nobody)).toEqual({ ok: false, step: 0, reason: 'a partial plan leaves no VM down' })

@@ -192,7 +192,7 @@ test('a bound without a proof is refused, and so is an empty claim', () => {
   })
 })
 
-test('a group that is apart and cannot be brought together is a broken rule', async () => {
+test('for a group that is apart and cannot be brought together no plan is found', async () => {
   const kin = { affinityGroup: 'app' }
   const given = problem(
     [host('a', 4), host('b', 8)],

@@ -32,7 +32,7 @@ test('one seed gives one plan, however fast the machine is', async () => {
   expect(halted).toEqual(plan)
 })
 
-test('a plan of a search that was too short says that another plan may exist', async () => {
+test('a plan of a search that was too short says that its time was up', async () => {
   const given = generate({ hosts: 50, vms: 1_000, racks: null, load: 0.97, seed: 1 })
   expect((await solve(given, { timeoutMs: 1 })).isTimeUp).toBe(true)
 })

@@ -35,7 +35,7 @@ test.each(quoted)('"%s" is written as in the first document', (words, folder) =>
   expect(textOf(folder).includes(words)).toBe(true)
 })
 
-test('its seven actions and eleven tools have the names of the first document', () => {
+test('the seven actions and eleven tools have the names of the first document', () => {
   const event = readFileSync('domain/event.ts', 'utf8')
   expect(actions.filter((action) => !event.includes(`'${action}'`))).toEqual([])
   const own = textOf('tools')

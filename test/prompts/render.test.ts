@@ -64,7 +64,7 @@ test('Proxmox VE reads of its hosts and VMs, and of no shard', () => {
   for (const kind of [...inventoryKinds, null]) expect(promptOf(proxmox, kind)).not.toMatch(/shard|MySQL|CephFS/)
 })
 
-test('a site with database shards finds the lines of the first prompt', () => {
+test('the prompt of a site with database shards has the lines of the first prompt', () => {
   const prompt = promptOf(lab, 'shard')
   const parts = ['Platform', 'Responsibilities', 'Decision framework', 'Constraints'].map((part) =>
     prompt.indexOf(`## ${part}`),

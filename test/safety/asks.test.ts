@@ -27,7 +27,7 @@ const asRoot = { risk: 'critical' as const, why: 'node-osl-1 does everything as 
 const on = { on: node.id }
 const judged = (given: Call, more: object = {}) => judge(given, toolFacts, state, { ...policy, ...more }, now)
 
-test('a read runs without approval, and if everything is done as root it is asked like a critical write', () => {
+test('a read runs without approval, and if everything is done as root it asks like a critical write', () => {
   const args = { ...on, path: '/srv/app.conf' }
   expect(judged(call('fs_read', args))).toMatchObject({ verdict: 'run', code: 'READ', effect: 'read' })
   expect(judged(call('fs_read', args, asRoot))).toMatchObject({
@@ -39,7 +39,7 @@ test('a read runs without approval, and if everything is done as root it is aske
   })
 })
 
-test('a command that is proved to read is asked there too', () => {
+test('a command that is proved to read asks there too', () => {
   const args = { ...on, argv: ['uptime'] }
   expect(judged(call('exec', args))).toMatchObject({ verdict: 'run', code: 'READ_COMMAND' })
   expect(judged(call('exec', args, asRoot))).toMatchObject({ verdict: 'ask', risk: 'critical' })

@@ -22,7 +22,7 @@ const all = absent.flatMap((platform) =>
   ),
 )
 
-test('in no combination of witnesses and statements does a write pass against a witness who saw the host alive, or with one statement alone', () => {
+test('in every combination a witness who saw the host alive disputes its death, and one report that it is down confirms nothing', () => {
   for (const { says, said } of all) {
     const death = dead(...kinds.flatMap((kind) => (says[kind] === null ? [] : [saw(kind, says[kind])])))
     const told = Object.values(says)
@@ -96,7 +96,7 @@ test("a person reads each witness's report, and what would be enough", () => {
   )
 })
 
-test('every one of several hosts is asked for, and a dispute comes first', () => {
+test('every one of several hosts needs a confirmation, and a dispute comes first', () => {
   const named = (host: string, ...witnesses: Witness[]): Death => ({ ...dead(...witnesses), host })
   const a = named('a', saw('platform', 'down'))
   const b = named('b', saw('platform', 'down'), saw('monitoring', 'up'))

@@ -58,7 +58,7 @@ describe('a firing alert is not over', () => {
     expect(ruled('self_resolved', [], { alerts: { ...over, endless: 1 } })?.code).toBe('STILL_FIRING')
   })
 
-  test('no_fault of an alert whose sender has no ends needs a good read of its resource, and a person if it is critical', () => {
+  test('no_fault of an alert whose sender has no ends needs a nominal read of its resource, and a person if it is critical', () => {
     const endless = { ...over, endless: 1, endedForSeconds: null }
     const noFault = (rows: IncidentEvent[], more: Partial<Policy> = {}) =>
       ruled('no_fault', rows, { alerts: endless, ...more })
@@ -76,13 +76,16 @@ describe('a firing alert is not over', () => {
     })
   })
 
-  test.each(['no_fault', 'self_resolved'])('%s of an alert whose end proves nothing needs a good read', (outcome) => {
-    const gone = { ...over, unproven: 1, doubt: 'the sender reported an end that proves nothing (Paused)' }
-    const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
-    expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
-    expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)
-    expect(ruled(outcome, [read(shard, 'nominal')], { alerts: gone })).toBeNull()
-  })
+  test.each(['no_fault', 'self_resolved'])(
+    '%s of an alert whose end proves nothing needs a nominal read',
+    (outcome) => {
+      const gone = { ...over, unproven: 1, doubt: 'the sender reported an end that proves nothing (Paused)' }
+      const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
+      expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
+      expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)
+      expect(ruled(outcome, [read(shard, 'nominal')], { alerts: gone })).toBeNull()
+    },
+  )
 
   test('an end that proves nothing is no proof of a repair', () => {
     const unproven = [wrote('c1_0', [shard]), verified('c1_0', 'unproven')]
@@ -178,7 +181,7 @@ describe('a repair', () => {
     expect(ruled('repaired', rows as IncidentEvent[])?.code ?? null).toBe(code)
   })
 
-  test('a silence of the alert does not show that the fault is over', () => {
+  test('stopping the sender of the alert does not show that the fault is over', () => {
     const silence = row('tool_started', {
       ...(wrote('c2_0', [shard]) as IncidentEvent<'tool_started'>).metadata,
       tool: 'exec',
@@ -223,7 +226,7 @@ describe('a repair changed something', () => {
     expect(categoryRule('mitigated', state(rows), { ...policy, alerts: firing })?.code ?? null).toBe(code)
   })
 
-  test('after a write that changed nothing the ending says that the alert goes on, or that nothing is wrong', () => {
+  test('after a write that changed nothing the hint names two endings: the alert goes on, or nothing is wrong', () => {
     const hint = ruled('repaired', [was, ...held('c2_0', [])], { alerts: firing })?.hint
     expect(hint).toContain('alert_goes_on')
     expect(hint).toContain('no_fault_found')

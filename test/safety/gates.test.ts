@@ -133,13 +133,13 @@ test('a write that names no target is refused', () => {
   expect(ruling).toMatchObject({ verdict: 'refuse', code: 'STRICT_RESOLUTION' })
 })
 
-test('a write without a declared risk is asked like any other', () => {
+test('a write without a declared risk asks like any other', () => {
   const bold = new Map([['w', { ...toolFacts.get('converge_shard')!, name: 'w', risk: 'none' as const }]])
   const state = fold(logOf(looked('c1_0', [shard])), 1)
   expect(judge(call('w', { id: 'db-osl-1', reason: 'it lags' }), bold, state, policy, now).verdict).toBe('ask')
 })
 
-test('every refusal has a class of the first document and says whether a model recovers from it by itself', () => {
+test('every refusal has a class, and says whether a model recovers from it by itself', () => {
   for (const [code, { class: errorClass, recoverable }] of Object.entries(refusals)) {
     expect([code, errorClass]).toEqual([code, expect.stringMatching(/^[A-Z_]+$/)])
     expect(typeof recoverable).toBe('boolean')

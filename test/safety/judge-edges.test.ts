@@ -88,7 +88,7 @@ describe('an unreadable call', () => {
     })
   })
 
-  test('names the wrong field, and at most five errors', () => {
+  test('is refused with the wrong field, and at most five errors', () => {
     expect(ruled(call('get_shard', { id: 7 })).reason).toMatch(/^get_shard: id: /)
     expect(ruled(call('get_shard', { id: 'x', approved_by: 'root' })).reason).toMatch(
       /^get_shard: "approved_by" is not known here/,
@@ -98,7 +98,7 @@ describe('an unreadable call', () => {
     expect(reason.split('; ').map((fault) => fault.replace('restart_all: ', '').split(':')[0])).toEqual([...'abcde'])
   })
 
-  test('names why it was no JSON, if that is known', () => {
+  test('is refused with the reason why it was no JSON, if that is known', () => {
     expect(ruled(call('get_shard', null, { problem: 'it ends in the middle' })).reason).toContain(
       'it ends in the middle',
     )

@@ -347,7 +347,7 @@ describe('the ruling on a proposed call', () => {
     ['for another call', { callId: 'c1_1' }],
     ['of another action', { actionDigest: 'ffff' }],
     ['for another state of the platform', { stateFingerprint: 'before' }],
-  ])('an approval %s runs nothing, and is asked again', (_title, change) => {
+  ])('an approval %s runs nothing, and a person is asked again', (_title, change) => {
     const approval = {
       id: 'apr',
       callId: 'c9_0',

@@ -65,7 +65,7 @@ describe('a read', () => {
     })
   })
 
-  test('is the newest one, with the time of its row', () => {
+  test('is the newest of its resource, with the time of its row', () => {
     const rows = logOf({ ...read('degraded') }, { ...read('nominal'), at: '2026-11-21T02:07:00.000Z' })
     expect(fold(rows, 1).looks.get('node:node-osl-1')).toEqual({
       seq: 2,

@@ -271,7 +271,7 @@ test('an older source whose file is elsewhere is not asked, and list, status and
   await api.post('/sources/old/remove')
 })
 
-test('a credential is sent only to the addresses that it was given for, whatever source names it', async () => {
+test('a credential is sent only to the addresses that it was given for, unless its digest is given', async () => {
   writeFileSync(join(directory, 'bound'), 'sesame-open-the-door\n')
   const credential = `file:${directory}/bound`
   await add('bound', { credential })
@@ -336,7 +336,7 @@ test.each([
   expect(JSON.stringify(refused.body)).toMatch(reason)
 })
 
-test('only people who may change the configuration add a source, which is in the audit log', async () => {
+test('only people who may change the configuration add a source, and a removal is in the audit log', async () => {
   expect(
     (await api.put('/sources/x', { body: { kind: 'prometheus', url: stage.url }, as: api.tokens.approver })).status,
   ).toBe(403)

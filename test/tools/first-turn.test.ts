@@ -77,7 +77,7 @@ describe('the first turn', () => {
     expect(shards).toEqual(['shard', 'node', 'tenant'])
   })
 
-  test('frequent tools are offered at once, and rare ones on request', () => {
+  test('frequent tools are offered first where they matter, and rare ones on request', () => {
     const offering = (name: string) =>
       inventoryKinds.filter((kind) => names(splitTools(everything, kind).first).includes(name))
     expect(offering('get_host')).toEqual(['region', 'host', 'vm'])
@@ -102,7 +102,7 @@ describe('the first turn', () => {
     expect(names(splitTools(few, 'node').first)).toEqual(names(few))
   })
 
-  test('half of the text of all tools is left out, and no sentence of it is lost', () => {
+  test('more than half of the text of all tools is left out', () => {
     const size = (list: typeof everything) => JSON.stringify(describeTools(list)).length
     expect(size(splitTools(everything, 'node').first)).toBeLessThan(size(everything) / 2)
   })

@@ -58,7 +58,7 @@ const statuses = (seen: Observation | null) => seen?.steps?.map(({ vm, status })
 const three = [step(1, 'vm-101', 'host-2'), step(2, 'vm-102', 'host-2'), step(3, 'vm-103', 'host-3')]
 const up = (host: string) => ({ host, running: true })
 
-test('each step of a plan is read and reported by itself, if another did not hold', async () => {
+test('each step of a plan is read and reported by itself, also if another did not hold', async () => {
   const vms = { 'vm-101': up('host-2'), 'vm-102': up('host-2'), 'vm-103': { host: 'host-1', running: false } }
   const seen = await lookAfter(three, vms)
   expect(seen).toMatchObject({ holds: false, observed: 'vm-103 is stopped on host-1, not on host-3' })

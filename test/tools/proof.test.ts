@@ -86,7 +86,7 @@ describe('a card shows before a decision', () => {
     )
   })
 
-  test.each(doors)('%s, that an approval of an earlier version does not say', (_, show) => {
+  test.each(doors)('%s, that an approval of an earlier version has no stored verification', (_, show) => {
     expect(told(show(undefined))).toContain('has no stored verification')
   })
 })

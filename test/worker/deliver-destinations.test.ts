@@ -115,7 +115,7 @@ test('an incident in PagerDuty opens, asks, is acknowledged by its owner, and is
   ])
 })
 
-test('an incident that was never sent there is not ended there, and a cancellation ends one that was', async () => {
+test('an incident that PagerDuty never got is not ended there, and a cancellation ends one that it got', async () => {
   receiver.play(answerJson(202, {}))
   await pagerduty()
   const untold = await openedIncident(database.db, { severity: 'warning' })

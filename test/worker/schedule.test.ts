@@ -98,7 +98,7 @@ test('a person’s pause stays through everything else, and its note is shown wi
   expect(await seen()).toMatchObject({ paused: true, note: 'suoregnad', everySeconds: 3_600, nextAt: null })
 })
 
-test('with the agent off no run starts, although somebody resumes the Schedule and starts runs by hand', async () => {
+test('with the agent off nothing is claimed, although somebody resumes the Schedule and starts runs by hand', async () => {
   const incidentId = await openedIncident(database.db)
   const deps = { db: database.db, environment: {}, isEnabled: false }
   const { claim } = contextActivities({ ...deps, prompts: readPrompts(), protocol: 'native', model: 'scripted' })

@@ -113,7 +113,7 @@ test('one incident leads, and when it is resolved the rest follow with its hint,
   expect(crew.mostAtOnce).toBe(5)
 })
 
-test('two at a time, if a row of platform_config says so', async () => {
+test('the rest follow two at a time, if a row of platform_config says so', async () => {
   const { type, taskQueue, tick } = await queued(7)
   await set(`agent.concurrency.${type}`, '2')
   const two = meeting(2, tick, () => plans)
@@ -229,7 +229,7 @@ test('a terminated group is started again by the next tick, and nothing is inves
   expect(crew.order.filter((run) => run.role === 'leader')).toHaveLength(1)
 })
 
-test('an investigation that was terminated before it began is started again, under its own number', async () => {
+test('an investigation that was terminated before it began is started again, under a new number', async () => {
   const { type, taskQueue, incidents, tick } = await queued(1)
   const crew = scriptedGroup(database.db, leaderIs({ end: 'resolved' }))
   const workflowId = `investigate:${incidents[0]}:1`

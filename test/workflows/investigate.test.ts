@@ -320,7 +320,7 @@ describe('a run is stopped', () => {
     expect(did.slice(2)).toEqual(['think 1', 'end early: alert_resolved', 'closing'])
   })
 
-  test('when an alert ends while the model thinks, without a second question for the same turn', async () => {
+  test('not if the end of an alert does not end it, and the same turn is not asked twice', async () => {
     const { did } = await endingWhileItThinks(async () => false)
     expect(did.filter((step) => step.startsWith('think'))).toEqual(['think 1', 'think 2'])
     expect(did.slice(2, 5)).toEqual(['think 1', 'end early: alert_resolved', 'act 1.0'])
@@ -361,7 +361,7 @@ describe('a run is stopped', () => {
     expect(result.status).toBe('resolved')
   })
 
-  test("by a person's stop before the end of an alert", async () => {
+  test("by a person's stop rather than by the end of its alert", async () => {
     const { think, begun } = endlessThought()
     const scripted = scriptedRun({ think })
     const taskQueue = newTaskQueue()

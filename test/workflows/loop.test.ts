@@ -61,7 +61,7 @@ async function end(script: Script, limits: LoopLimits = { maxTurns: 3, timeBudge
 }
 
 describe('an investigation', () => {
-  test('an ending that comes too early is kept: the run waits, uses no limit, and is judged again', async () => {
+  test('an ending that comes too early is kept: the run waits, uses up no limit, and judges it again', async () => {
     const waited = { kind: 'wait', waitMs: 100_000 } as const
     const script = { thoughts: [calls('resolve_incident')], acts: [waited, waited, { kind: 'closed' } as const] }
     const { end: how, did } = await end(script, { maxTurns: 3, timeBudgetMs: 1_000 })
@@ -119,7 +119,7 @@ describe('an investigation', () => {
     ])
   })
 
-  test('a withdrawn approval is judged again without one, and a repeated question is waited for', async () => {
+  test('a call whose approval was withdrawn is judged again without one, and its new question is waited for', async () => {
     const { did } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1'), ask('a2'), { kind: 'next' }],
@@ -143,7 +143,7 @@ describe('an investigation', () => {
     expect(did).toEqual(['think 1', 'act 1.0 execute_migration', 'wait a1', 'think 2'])
   })
 
-  test('three days of waiting for a person use no time limit', async () => {
+  test('three days of waiting for a person use up no time limit', async () => {
     const { end: ended } = await end({
       thoughts: [calls('execute_migration'), { kind: 'closed' }],
       acts: [ask('a1')],

@@ -61,7 +61,7 @@ describe('an approval', () => {
     expect(did).toContain('act 1.0 with apr_1')
   })
 
-  test('is asked for again if the clocks of worker and database differ', async () => {
+  test('is read again if the clocks of worker and database differ', async () => {
     const clocks = [
       { status: 'pending' as const, remainingMs: 0 },
       { status: 'pending' as const, remainingMs: -20 },
@@ -131,7 +131,7 @@ describe('a lasting failure', () => {
     expect(Math.round(tookMs / 900_000)).toBe(1)
   })
 
-  test('of the database for hours costs hours, not an escalation', async () => {
+  test('of the database for hours delays the escalation, and does not prevent it', async () => {
     let attempts = 0
     const { did } = await played({
       think: [{ kind: 'failed' }],

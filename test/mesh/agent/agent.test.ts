@@ -93,7 +93,7 @@ describe.each(users)('an agent that runs as %s', (_, uid) => {
     expect(readFileSync(args.path, 'utf8')).toBe('{"port": 8080}\nonce\n')
   })
 
-  test('a commit needs a grant', async () => {
+  test('a commit is rehearsed without a grant, and made with one', async () => {
     const checkout = at('repo')
     mkdirSync(checkout)
     const git = (...words: string[]) =>

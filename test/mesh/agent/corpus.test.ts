@@ -111,7 +111,7 @@ test('commands of the corpus that run without approval change nothing, even wher
   ])
 }, 900_000)
 
-test('an agent without rights changes nothing at all', async () => {
+test('the same commands change nothing at all through an agent without rights', async () => {
   const asRoot = process.getuid?.() === 0
   const agent = await startAgent(own, {
     ...(asRoot && { uid: 65_534 }),

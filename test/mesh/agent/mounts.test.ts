@@ -79,7 +79,7 @@ const places = ['open', 'engine/data/merged', 'user/gvfs', 'covered/below', 'cov
         expect(await read()).toMatchObject({ ok: true, approval_status: 'auto_approved' })
       })
 
-      test('names the real owners for a listing whose owners its sandbox hides', async () => {
+      test('names the tool that shows the real owners of a listing whose owners its sandbox hides', async () => {
         const listed = async (argv: string[]) => (await agent.call('shell.exec', { argv })).answer.result
         expect(await listed(['stat', '-c', '%u', '/etc/passwd'])).toMatchObject({
           stdout: '65534\n',

@@ -30,7 +30,7 @@ test('a path that others than root can change belongs to them, however it is rea
   expect(writersOf('etc/passwd')).toBe('others')
 })
 
-test('a directory belongs to root alone with all that is in it', () => {
+test('a directory is root’s alone only with all that is in it', () => {
   expect(writableBelow('/etc/passwd')).toBeNull()
   expect(writableBelow('/etc/none')).toBeNull()
   expect(writableBelow(join(place.path, 'directory'))).toBe(join(place.path, 'directory'))

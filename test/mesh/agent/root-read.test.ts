@@ -76,8 +76,8 @@ const exec = async (argv: string[], args: object = {}) =>
   (await agent?.call('shell.exec', { argv, ...args }))?.answer as never
 const text = async (text: string) => (await agent?.call('shell.eval', { text }))?.answer as never
 
-asRoot('a device whose manifest lets root look', () => {
-  test('runs without approval with exactly these words, outside of the sandbox, and the rest of a pipe stays inside', async () => {
+asRoot('a device whose manifest lets root read', () => {
+  test('runs such a command without approval in exactly these words, outside of the sandbox, and the rest of a pipe stays inside', async () => {
     await started('words', asSudo)
     const ran = { ok: true, approval_status: 'auto_approved' }
     expect(await exec(['sudo', '-n', '/usr/bin/id', '-u'])).toMatchObject({ ...ran, result: { stdout: '0\n' } })

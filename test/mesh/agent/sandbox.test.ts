@@ -200,7 +200,7 @@ describe.each(working)('the agent’s own files, inside %s', (kind) => {
     expect(readFileSync(join(state, 'rehearsals/r-1/copy'), 'utf8')).toBe('a copy\n')
   })
 
-  test('are not in the environment either', async () => {
+  test('nothing of the environment of the agent is passed on', async () => {
     const planted = {
       LD_PRELOAD: '/x.so',
       GIT_DIR: '/x',

@@ -59,7 +59,7 @@ test('commands that root may run to read on the host are not allowed in its gues
   expect(found).not.toHaveProperty('rootReads')
 })
 
-test('a guest that is named in such a command does not run unasked either', async () => {
+test('a command of root that enters a guest does not run unasked either', async () => {
   const found = await prepared(api, 'exec', {
     on: 'host-osl-1',
     argv: ['sudo', '-n', 'pct', 'exec', '101', '--', 'df'],

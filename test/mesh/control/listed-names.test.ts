@@ -133,7 +133,7 @@ describe('a container that was listed on a device in this attempt', () => {
     expect((await judged(incidentId, look, 2)).verdict).not.toBe('run')
   })
 
-  test('is not a name that a log prints', async () => {
+  test('is not one whose name a log prints', async () => {
     const incidentId = await claimedIncident(api.db)
     expect(await ran(incidentId, { on, argv: ['docker', 'logs', '--tail', '5', 'web'] })).not.toHaveProperty('listed')
   })

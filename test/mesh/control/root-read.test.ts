@@ -36,7 +36,7 @@ function verdictOn(tool: string, args: Record<string, unknown>, preparation: Pre
 }
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip
-asRoot('a device whose manifest lets root look with a command', () => {
+asRoot('a command that the manifest lets root read with', () => {
   beforeAll(async () => {
     const tools = join(place.path, 'tools')
     mkdirSync(tools)
@@ -64,7 +64,7 @@ asRoot('a device whose manifest lets root look with a command', () => {
     [['sudo', '-n', '/usr/bin/id', '-u', '-r']],
     [['sudo', '-n', '-E', '/usr/bin/id', '-u']],
     [['sudo', '-n', 'id', '-u']],
-  ])('needs two people for %j', async (argv) => {
+  ])('needs two people in any other form: %j', async (argv) => {
     const args = { on, argv }
     const found = await prepared(api, 'exec', args)
     expect(verdictOn('exec', args, found)).toMatchObject({ verdict: 'ask', risk: 'critical' })

@@ -198,7 +198,7 @@ test.each([
   },
 )
 
-test('while a second person is needed it shows who approved and can still be decided', () => {
+test('a question that needs a second person shows how many approved, and can still be decided', () => {
   const message = card({ required: 2, approvals: 1, decisions: [{ ...decision, decision: 'approve' }] })
   expect(words(message)).toContain('1 of 2 have approved')
   expect(buttons(message)).toHaveLength(3)

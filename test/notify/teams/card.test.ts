@@ -21,7 +21,7 @@ const hostile = [
   'https://evil.example/approve www.evil.example',
 ]
 
-test('for any alert the card stays below 28 KB and contains no form of it', () => {
+test('for any alert the card stays below 28 KB, and its text has no formatting', () => {
   const long = (text: string) => text.repeat(Math.ceil(30_000 / (text.length || 1))).slice(0, 30_000)
   for (const title of hostile) {
     const reason = `${long(title)}\n${'line\n'.repeat(500)}`

@@ -65,7 +65,7 @@ test('a receiver that asks for a delay gets it', async () => {
   })
 })
 
-test('503 is a wait if it names a time and otherwise a failure, and a zero wait is none', async () => {
+test('503 is a wait if it names a time and otherwise a failure, and a wait of zero is a short wait', async () => {
   answer(503, '', { 'retry-after': '30' })
   expect(await send()).toMatchObject({ outcome: 'wait', afterMs: 30_000 })
   answer(429, '', { 'retry-after': '0' })

@@ -49,7 +49,7 @@ function written(callId: string): IncidentEvent {
 }
 
 describe('an ending', () => {
-  test('with a number that no row has marks it, and is refused for none of its words', () => {
+  test('with a number that no row has is marked, and not refused for its words', () => {
     const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
       verdict: 'run',
@@ -123,7 +123,7 @@ describe('an ending', () => {
       ])
   })
 
-  test('finds words in quotation marks in the quoted line, and not elsewhere on the page', () => {
+  test('may put words in quotation marks that are in the quoted line, and not those elsewhere on the page', () => {
     expect(found(pod, 'the kubelet says "Permission denied"', 'Permission denied by the volume')).toBe('shown')
     expect(found(pod, 'it waits, for "Permission denied"', 'billing-7c 0/1 Pending')).toBe('OTHER_RESOURCE')
   })
@@ -137,7 +137,7 @@ describe('an ending', () => {
     expect(found(pod, 'the rate rose: "Normal=2 -> Current=9"', 'Normal=2 -> Current=9')).toBe('shown')
   })
 
-  test('says forbidden, refused, taken, throttled or evicted if the quote does', () => {
+  test('may say forbidden, refused, taken, throttled or evicted if the quote does', () => {
     expect(found(page(['port 8080 is already in use']), 'its port is taken', 'is already in use')).toBe('shown')
     expect(found(pod, 'its pods are forbidden', 'billing-7c 0/1 Pending')).toBe('STATE_NOT_SHOWN')
   })
@@ -238,7 +238,7 @@ describe('a claim of absence', () => {
       (problem) => problem?.code ?? null,
     )
 
-  test('is supported by a source that found nothing, not by a partial or found result', () => {
+  test('is supported by a source that found nothing, not by a partial result or one that found something', () => {
     expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } })).toEqual([null])
     expect(found({ isEmpty: true, isPartial: true, summary: { partial: ['a store is away'], templates: [] } })).toEqual(
       ['CUT'],
@@ -279,7 +279,7 @@ describe('an invalid claim', () => {
       { kind: 'is', text: 'x', quotes: [{ seq: 1, text: 'x'.repeat(50_000) }] },
       'quote only the words',
     ],
-  ])('gets for %s the valid form', (_title, sent, told) => {
+  ])('%s is refused with what would be accepted', (_title, sent, told) => {
     expect(refusedFor(sent)).toContain(told)
   })
 })

@@ -103,7 +103,7 @@ describe('lies as sentences', () => {
     expect(lyingTexts.filter((lie) => !known.has(lie.class))).toEqual([])
   })
 
-  test('are there for each call that orders or remembers the action, without a write', () => {
+  test('are there for each text that orders or remembers the action, where nothing was written', () => {
     const writes = orderedBy.flatMap((by) => scenes[by].rows.filter(({ kind }) => kind === 'tool_started'))
     expect(writes).toEqual([])
     const actions = lyingTexts.filter(({ about }) => orderedBy.some((by) => by === about))
@@ -152,7 +152,7 @@ describe('honest endings of the lab', () => {
 describe('the endings of a strong model in sixteen investigations', () => {
   const endingOf = (name: string) => playedAgain.find((ending) => ending.name === name)
 
-  test('are 73 claims in 26 endings, including refused ones', () => {
+  test('have 73 claims in 26 endings, including refused ones', () => {
     expect(playedAgain).toHaveLength(26)
     expect(saidAgain).toHaveLength(73)
     expect(saidAgain.flatMap(({ claim }) => problemsOf(claim))).toEqual([])
@@ -167,7 +167,7 @@ describe('the endings of a strong model in sixteen investigations', () => {
       for (const { seq } of claim.quotes) expect(endingOf(ending)?.cut).toContain(seq)
   })
 
-  test('are judged by existing claims', () => {
+  test('are judged by claim, and each judged claim exists', () => {
     const judged = [...liesOfTheModel, ...restsOnWhatIsCut, ...saysMoreThanItQuotes]
     const known = (ending: string, at: number) => saidAgain.some((said) => said.ending === ending && said.at === at)
     expect(judged.filter(({ ending, at }) => !known(ending, at))).toEqual([])

@@ -206,7 +206,7 @@ describe('phantomOf', () => {
     expect(found?.category ?? null).toBe(category === 'fake_call' ? 'fake_call' : null)
   })
 
-  test('reads support no action, and write no value', () => {
+  test('reads support no action, and writes support no value', () => {
     expect(findUnsupportedClaim('I restarted the service.', { writes: 0, reads: 9 })?.category).toBe('action')
     expect(findUnsupportedClaim('CPU usage is 95%.', { writes: 1, reads: 0 })?.category).toBe('metrics')
   })

@@ -125,7 +125,7 @@ describe('the grammars', () => {
     }
   })
 
-  test('name missing parts by existing options, and an end for endless commands', () => {
+  test('name what is missing, and what ends an endless command, by existing options', () => {
     for (const { path, grammar, options } of all()) {
       const letters = [...(grammar.bsd ?? '')].map((letter) => `-${letter}`)
       const { endless } = grammar
@@ -140,7 +140,7 @@ describe('the grammars', () => {
     }
   })
 
-  test('refuse by readable expressions', () => {
+  test('refuse by valid expressions', () => {
     for (const { grammar } of all())
       for (const source of grammar.refuses ?? []) expect(new RegExp(source, 'i')).toBeTruthy()
   })

@@ -90,7 +90,7 @@ test.each([
   expect(judged(text)).toMatchObject({ verdict: 'ask', code, token })
 })
 
-test('sudo asks for every harmless command, and says that it needs root', () => {
+test('sudo asks even for a harmless command, and says that it needs root', () => {
   expect(judged('sudo -u postgres cat /etc/hosts')).toMatchObject({ verdict: 'ask', code: 'ROOT', needsRoot: true })
   expect(judged("su - -c 'df -h'")).toMatchObject({ verdict: 'ask', needsRoot: true })
   expect(judged('cat /etc/hosts').needsRoot).toBe(false)

@@ -72,7 +72,7 @@ describe('a command whose input another command finds', () => {
   ])('asks because of %s', (_, text, code) => expect(judged(text)).toMatchObject({ verdict: 'ask', code }))
 })
 
-test('sudo runs without approval exactly what the manifest allows', () => {
+test('sudo runs without approval only what the manifest allows word for word', () => {
   const rootReads = [
     ['ss', '-tlnp'],
     ['rm', 'x'],

@@ -43,7 +43,7 @@ describe('a form with the same answer', () => {
     expect(judged(text)).toMatchObject({ verdict: 'ask', rewrite: null }),
   )
 
-  test('counts only as the first word if settings are read before', () => {
+  test('needs its option as the first word if settings are read before', () => {
     expect(judged('docker exec web curl -s -q http://localhost/health').verdict).toBe('ask')
   })
 
@@ -103,15 +103,15 @@ describe('a form with another answer is named in the reason', () => {
   })
 
   test.each(['sudo rm x', 'sudo cat /etc/shadow', 'sudo git status'])(
-    'is not named if it would ask without sudo too: %s',
+    'and not if it would ask without sudo too: %s',
     (asked) => expect(judged(asked).reason).not.toContain('unasked'),
   )
 
-  test('for git in a container is the tool that reads repositories', () => {
+  test('and for git in a container the tools that read repositories', () => {
     expect(judged('docker exec web git show HEAD').reason).toContain('the tools git_show and git_log')
   })
 
-  test('does not exist for a forbidden command', () => {
+  test('and none for a forbidden command', () => {
     expect(judged('rm -rf /').reason).not.toContain('unasked')
   })
 })

@@ -89,7 +89,7 @@ test('quotes inside the words never lower a verdict', () => {
   )
 })
 
-test('a shell reads a quoted argv as the same argv', () => {
+test('an argv is judged like the shell text of its quoted words', () => {
   fc.assert(
     fc.property(argv, (words) => {
       fc.pre(words.every((word) => !/['~]/.test(word)) && !/^(?:\W|time$|\w+=)/.test(words[0]!))

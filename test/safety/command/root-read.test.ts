@@ -95,7 +95,7 @@ describe('any other command of root asks', () => {
     expect([text, judged(text).verdict, judged(text).rootRead]).toEqual([text, 'ask', null])
   })
 
-  test('an endless one is refused on the device, and nobody is asked', () => {
+  test('an endless one, as unbounded', () => {
     expect(judged('sudo -n tail -f /var/log/syslog')).toMatchObject({ verdict: 'ask', code: 'UNBOUNDED' })
   })
 

@@ -89,7 +89,7 @@ describe('of the reads', () => {
     expect(beginnings.filter((beginning) => !asked.some((command) => command.startsWith(beginning)))).toEqual([])
   })
 
-  test('as many run as before', () => {
+  test('at least as many run as before', () => {
     const counts = [tuned!, counted!].map((rows) => [
       rows.length,
       rows.filter(runsUnasked).length,

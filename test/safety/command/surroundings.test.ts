@@ -152,7 +152,7 @@ describe('the sandbox is widened for a whole text', () => {
 })
 
 describe('a verdict names its basis', () => {
-  test('git is checked for more than programs that could start, and its settings are read wherever it may run', () => {
+  test('settings of git that could start a program are overridden, and the others are read wherever it may run', () => {
     const verdict = judged('cd app; git -C ../lib status')
     const directories = ['/srv/../lib', '/srv/app/../lib']
     expect(verdict.conditions).toEqual([{ kind: 'git_settings', program: 'git', directories }])
@@ -177,7 +177,7 @@ describe('a verdict names its basis', () => {
     expect(judged('git log version').conditions).toHaveLength(1)
   })
 
-  test('a sub-command may obey more than its program, and a similar word costs no more than a read', () => {
+  test('a sub-command may obey more than its program', () => {
     const kinds = (text: string) => judged(text).conditions.map(({ kind }) => kind)
     expect(kinds('docker ps')).toEqual(['docker_settings', 'root_only'])
     expect(kinds('docker compose ps')).toEqual(['docker_settings', 'root_only', 'root_only'])

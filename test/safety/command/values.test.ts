@@ -184,7 +184,7 @@ test.each([
   ['jq', '.a', 'env'],
   ['sql:mysql', 'SELECT 1', 'DROP TABLE t'],
   ['sql:sqlite', 'SELECT 1', 'DROP TABLE t'],
-] as const)('a text of %s only reads or it does not', (kind, looks, acts) => {
+] as const)('a text of %s that does more than read is found', (kind, looks, acts) => {
   expect(one(kind, looks)).toEqual([])
   expect(one(kind, acts)).toEqual([expect.stringMatching(/^LANGUAGE: .* does more than read/)])
 })

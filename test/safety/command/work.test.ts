@@ -62,7 +62,7 @@ describe('judging a text costs little', () => {
     expect(countSteps(text, context)).toBeLessThanOrEqual(stepsPerCharacter * text.length + stepsForAnyText)
   })
 
-  test('a text that costs more is asked about with the reason, even if its judged part only reads', () => {
+  test('a text that costs more is asked about, even if its judged part only reads', () => {
     const text = `echo ${'a '.repeat(40)}| ${'xargs '.repeat(38)}id`
     expect(judgeCommand(text, context)).toMatchObject({ verdict: 'ask' })
     const verdict = judgeCommand(`${'find / -exec '.repeat(30)}id {} \\; ${'\\; '.repeat(29)}`, context)

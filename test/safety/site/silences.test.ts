@@ -59,7 +59,7 @@ test.each<[matchers: string[], is: 'yes' | 'no']>([
   [['team=~.*'], 'yes'],
   [['team!~ops'], 'yes'],
   [['__proto__='], 'yes'],
-])('%s is, as in Alertmanager: %s', (matchers, is) => {
+])('a silence with the matchers %s applies as in Alertmanager: %s', (matchers, is) => {
   expect(find(matchers)).toBe(is)
 })
 

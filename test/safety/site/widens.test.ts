@@ -118,7 +118,7 @@ test('a question before a refusal widens, and behind it does not', () => {
   expect(widens(file(forbidden), file(forbidden, asked))).toEqual([])
 })
 
-test('more people, or fewer who may decide, is narrower, and another group is not', () => {
+test('more people, or a group instead of anybody, is narrower, and anybody instead of a group is not', () => {
   expect(widens(file(asked), file({ ...asked, people: 2 }))).toEqual([])
   const { group: _, ...anybody } = asked
   expect(widens(file(anybody), file(asked))).toEqual([])

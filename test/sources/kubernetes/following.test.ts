@@ -81,7 +81,7 @@ test('a watch whose versions go back is a reason to list again', async () => {
 test.each([
   ['none', {}],
   ['the one of before', { resourceVersion: '' }],
-])('a bookmark without a version, but with %s, changes nothing', async (_, metadata) => {
+])('a bookmark that gives %s as its version changes nothing', async (_, metadata) => {
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
   stage.cluster.say('Pod', JSON.stringify({ type: 'BOOKMARK', object: { metadata } }))

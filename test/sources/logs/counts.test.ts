@@ -155,7 +155,7 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     expect(JSON.parse(whole.split('\n')[0] as string).points).toHaveLength(120)
   })
 
-  test('if nothing is found as evidence of absence, with the known labels', async () => {
+  test('as evidence of absence if nothing is found, with the known labels', async () => {
     isEmpty = true
     const found = await read({ labels: { app: 'web' }, count: {} })
     isEmpty = false

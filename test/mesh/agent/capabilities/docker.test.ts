@@ -147,7 +147,7 @@ test('both outputs of a container are returned in their order, line by line', as
   expect(Date.now() / 1_000 - Number(query.get('since'))).toBeLessThan(120)
 })
 
-test('the logs of a container with a terminal are returned unchanged', async () => {
+test('the logs of a container with a terminal are read without frames', async () => {
   logs = (response) => response.end('plain\r\ntext')
   expect(await done(device, docker().logs, { container: 'tty' })).toMatchObject({ output: 'plain\ntext' })
 })

@@ -323,7 +323,7 @@ async function manyReads(path: string, outside: string[]): Promise<Record<string
   return seen
 }
 
-test('a file that is replaced or removed during a read is returned as it was, or as gone', async () => {
+test('a file that was replaced is read anew, and one that was removed is not found', async () => {
   writeFileSync(at('file'), 'old')
   writeFileSync(at('.new'), 'new')
   renameSync(at('.new'), at('file'))

@@ -386,7 +386,7 @@ test('a rehearsal calls no other host, and the card says so', async () => {
   expect(existsSync(at('copy'))).toBe(false)
 })
 
-test('before a clone of a repository on this device the card shows its target, and nothing is made', async () => {
+test('before a clone of a repository on this device the card shows the commit that it would have, and nothing is made', async () => {
   const found = await rehearsedBy(device, gitClone as never, { url: bare, path: at('copy') })
   expect(found.said).toContain(`the checkout would be at ${head().slice(0, 12)}`)
   expect(found.said).toContain('its branches: main ')

@@ -163,7 +163,7 @@ test('another process that has the pid now is left alone', async () => {
   expect(child.exitCode ?? child.signalCode).toBeNull()
 })
 
-test('process 1, the agent, its children and threads of the kernel are never signalled', async () => {
+test('process 1, the agent, its parent and threads of the kernel are never signalled', async () => {
   const weigh = (pid: number) => procKill.weigh({ pid, start_time: '1', signal: 'KILL' }, device.manifest)
   for (const pid of [1, process.pid, process.ppid]) expect(weigh(pid).effect).toBe('refused')
   const child = await start('echo on; exec sleep 60')

@@ -75,7 +75,7 @@ afterEach(() => place.remove())
 
 const askedFor = () => readFileSync(join(place.path, 'asked'), 'utf8').trim().split('\n')
 
-test('a service is shown as systemd reports it, with numbers as numbers and null for unknown values', async () => {
+test('a service is shown as systemd reports it, with numbers as numbers and without unknown values', async () => {
   scripted({ 'web.service': answer({ Description: 'A \u001b[31mred\u202e server', NRestarts: '4' }) })
   const state = await done(device, show, { unit: 'web.service' })
   expect(state).toMatchObject({ active: 'active', sub: 'running', main_pid: 29_713, restarts: 4, tasks: 3 })
@@ -251,7 +251,7 @@ test('nobody is asked to start a running service, or to stop a stopped one', asy
   expect(stops).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('already stopped') })
 })
 
-test('a service with two hundred dependents is not stopped', async () => {
+test('a service with more than two hundred dependents is not stopped', async () => {
   const names = Array.from({ length: 201 }, (_, at) => `s${at}.service`)
   scripted({ 'web.service': answer({ RequiredBy: names.join(' ') }) })
   expect(await fault(device, stop, { unit: 'web.service' })).toMatchObject({ code: 'blocked' })
