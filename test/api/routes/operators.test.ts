@@ -238,7 +238,7 @@ test('a right for some resources decides only about these, also if it was narrow
   expect((await own.mint()).status).toBe(403)
 })
 
-test('an empty right is refused, and a right that the giver does not have cannot be given', async () => {
+test('an invalid right is refused, and a right that the giver does not have cannot be given', async () => {
   const { status, body } = await put('sven', { rights: ['critical printer:1'] })
   expect([status, body.errors]).toMatchObject([
     422,
