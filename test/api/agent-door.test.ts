@@ -50,7 +50,7 @@ test('an agent that cannot sign as the device is refused whatever part is missin
   )
 })
 
-test('a challenge of one connection is worth nothing on another connection', async () => {
+test('a hello for one connection is refused on another', async () => {
   const first = await linkClient(door.url)
   const hello = helloOf(key('node-osl-1'), first.heard[0])
   const replayed = await linkClient(door.url)

@@ -189,7 +189,7 @@ test('a part that nobody asked, a part that is off, and a message that another c
   ).toEqual(['messages'])
 })
 
-test('an unreadable runbook and an unreachable device are shown as limits, and do not stop the heartbeat', () => {
+test('an unreadable runbook or an unreachable device is not a lost duty', () => {
   for (const [, found] of poorer) expect(lostDuties({ ...well, ...found })).toEqual([])
 })
 

@@ -290,7 +290,7 @@ test('the reserved capacity of a host is given to no VM, and a plan from before 
   }
 })
 
-test('an empty plan says that the named host has nothing to move', async () => {
+test('an empty plan says that the named host is live and names the dead host', async () => {
   const body = { intent: 'recover', host_ids: ['host-osl-1'], use_rack_constraints: true }
   expect((await api.post('/placement/proposals', { body })).body).toMatchObject({
     state: 'no_action',

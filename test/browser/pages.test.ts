@@ -504,7 +504,7 @@ test('a person without a right is told which permission is missing', async () =>
   await page.context().close()
 })
 
-test('a setting is restored from its history, only if its shown version is still the newest', async () => {
+test('a setting is rolled back to a version of its history', async () => {
   const key = 'agent.max_turns'
   const set = (value: string) => putConfig(spine.db, { key, value, actor: 'user:admin', reason: null, ifVersion: null })
   await set('13')

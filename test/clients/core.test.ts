@@ -61,7 +61,7 @@ test('a core API without its database is away, and its report about a platform i
 })
 
 test.each(['/api/v1/shards/../approvals', '/api/v1/shards/%2e%2e/x', '/api/v1/a#b', 'api', '/api/v1/a b', '\\\\evil/'])(
-  'the path %s is not found',
+  'the path %s is refused without a request',
   async (path) => {
     const before = server.seen.length
     const core = createCoreClient({ baseUrl: server.url, apiKey })

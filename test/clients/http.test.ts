@@ -108,7 +108,7 @@ test.each([
   expect(await fault(get(url, { allow: 'private' }))).toMatchObject({ code: 'refused_address', retryable: false })
 })
 
-test('a name that resolves to a forbidden address is refused with this address', async () => {
+test('a name is judged by its address, and a forbidden address is refused', async () => {
   server.play(answerJson(200, {}))
   expect((await get(`http://localhost:${server.port}`, { allow: 'loopback' })).status).toBe(200)
   expect(await fault(get('http://10.1.2.3/', { allow: 'loopback' }))).toMatchObject({ code: 'refused_address' })

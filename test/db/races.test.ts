@@ -117,7 +117,7 @@ async function cancel(incidentId: string): Promise<void> {
     )
 }
 
-test(`every kind of decision at the same moment, ${rounds} times: one outcome, every loser is told why, and at most one use`, async () => {
+test(`decisions through every channel at the same moment, ${rounds} times: one outcome, every loser is told why, and at most one use`, async () => {
   for (let round = 0; round < rounds; round += 4) {
     await Promise.all([0, 1, 2, 3].map((n) => race(round + n)))
   }

@@ -126,11 +126,11 @@ describe('the words of a label show what it names', () => {
   test.each(words)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('the container is the answer if the resource is unknown', () => {
+describe('what contains a resource is the answer if the resource is unknown', () => {
   test.each(holders)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 
-describe('a machine that runs exporters is not their subject', () => {
+describe('an alert from a machine that runs exporters is about', () => {
   test.each(tellers)('%s', (_, labels, expected) => expect(keyFor(labels)).toBe(expected))
 })
 

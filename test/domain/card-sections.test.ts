@@ -36,7 +36,7 @@ describe('the card shows the consequences before a person decides', () => {
     expect(Object.keys(told())).toEqual(['cost', 'targets', 'reason', 'proof', 'back', 'approve', 'deny', 'wait'])
   })
 
-  test('an approval lists the calls in order', () => {
+  test('an approval says what runs on which targets', () => {
     expect(told().approve).toEqual([
       'The targets are read again. If they are unchanged, execute_migration runs at once on vm vm-1, vm vm-2, vm vm-3 and 1 more; otherwise you are asked again.',
     ])

@@ -61,7 +61,7 @@ test('an answer that cites its reads closes its question with its claims', async
   expect(corrections(events)).toEqual([])
 })
 
-test('an answer with irrelevant citations is corrected once, and then a person gets it', async () => {
+test('an answer whose citations show nothing is corrected once, and then a person gets it', async () => {
   const events = await asked(
     'How is Bergen?',
     look('bgo'),

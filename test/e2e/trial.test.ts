@@ -177,7 +177,7 @@ test('after an interruption the same command continues, and asks nothing twice',
   )
 })
 
-test('the token budget ends it between two turns, and shows how to continue', async () => {
+test('the token budget ends a replay between two turns', async () => {
   await withModel(
     (turn) => answersThen()[turn - 1] ?? endOf('escalate_incident'),
     async ({ url, requests }) => {

@@ -265,7 +265,7 @@ test('a plan that was left too long ago is not continued', async () => {
   expect(platform.begun).toEqual([])
 })
 
-test('hosts of a file are planned for and never changed, and an error is named by its field', async () => {
+test('hosts of a request are planned for and never changed, and an error is named by its field', async () => {
   const written = {
     hosts: [
       { name: 'x', ram_mib: 8_192, cpu_mc: 8_000, state: 'dead' },

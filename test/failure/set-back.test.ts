@@ -171,7 +171,7 @@ describe('an older Temporal', () => {
     return events.filter(({ kind }) => kind !== 'noted' && kind !== 'alert_received').map(({ seq }) => seq)
   }
 
-  test('after Temporal is older than the database, its lost runs start again, and ended runs stay ended', async () => {
+  test('if Temporal is older than the database, its lost runs start again, and ended runs stay ended', async () => {
     const { spine, keep, setBack } = await withOwnTemporal()
     await spine.lab.break('replication_lag', 'db-osl-1')
     const { id } = await spine.incident('replication_lag', 'investigating')

@@ -221,7 +221,7 @@ test('a __proto__ label is data and changes no prototype', () => {
   expect(({} as Record<string, unknown>).status).toBeUndefined()
 })
 
-test('U+0000 and lone surrogates are removed', () => {
+test('U+0000 and lone surrogates are replaced', () => {
   const text =
     '{"alerts":[{"labels":{"alertname":"a\\u0000b\\ud800","k\\u0000":"v"},"annotations":{"summary":"\\udfff!"}}]}'
   const found = alertsOf(new TextEncoder().encode(text))[0]!

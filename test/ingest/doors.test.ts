@@ -87,7 +87,7 @@ test.each([
   ['proxmox', 'the same backup job on another node', '"hostname":"pve1"', '"hostname":"pve2"'],
   ['uptime-kuma', 'the monitor of the same number at another server', '"name":"Shop front"', '"name":"Mail"'],
   ['zabbix', 'the trigger of the same number at another server', '"host_host":"web-1"', '"host_host":"mail-1"'],
-] as const)('an end from %s of %s ends no alert of another sender', (dialect, _, ours, others) => {
+] as const)('an end from %s of %s ends no other alert', (dialect, _, ours, others) => {
   const end = bodiesOf[dialect]({ isOver: true })
   const ended = alertOf(dialect, end.replace(ours, others))
   expect(end).toContain(ours)
@@ -160,7 +160,7 @@ test.each([
   expect(alertOf(dialect, body)).toMatchObject(meant)
 })
 
-test('a body of an unknown sender names the nearest dialect and the missing fields', () => {
+test('a body for another dialect is answered with the nearest dialect and the missing fields', () => {
   const [fired] = [JSON.parse(bodiesOf['uptime-kuma']())]
   expect(hintOf(Buffer.from(stringify(fired)))?.nearest).toEqual({
     dialect: 'uptime-kuma',
@@ -179,7 +179,7 @@ test('a body of an unknown sender names the nearest dialect and the missing fiel
   expect(hintOf(Buffer.from('[1]'))).toBeNull()
 })
 
-test('a body of no dialect shows which of its fields match which field', () => {
+test('a body of no dialect gets a mapping of its fields', () => {
   const body = {
     check: { title: 'Ping lost', level: 'high' },
     entity: { hostname: 'web-1' },

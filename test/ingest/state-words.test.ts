@@ -102,7 +102,7 @@ describe('a body that names no sender', () => {
     'true',
     false,
     '???',
-  ])('fires and is named with %j, which alone has no meaning', (word) => {
+  ])('fires with %j, which alone has no meaning, and the word is named', (word) => {
     expect(read(word)).toEqual({ ...fires, stateWord: String(word) })
   })
 

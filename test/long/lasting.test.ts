@@ -85,7 +85,7 @@ test('a host that stays down while its VMs run elsewhere is mitigated, and peopl
   expect(await failing('host_lost', places.host)).toEqual([])
 })
 
-test('another fault after one that only a person could end is read again, and repaired', async () => {
+test('another fault after one that only a person could end is investigated again, and repaired', async () => {
   const first = await about('disk_pressure', places.disk, 'to be handed over', isEscalated)
   expect(first).toMatchObject({ category: 'no_tool' })
   await spine.lab.heal('disk_pressure_tenant', places.disk)

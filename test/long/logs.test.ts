@@ -130,7 +130,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect((await named({ '=~': 'web' })).series).toEqual([])
   })
 
-  test(`${windows} windows are counted whole, for any step, and each point has the window's share of its step`, async () => {
+  test(`are counted whole in ${windows} windows, for any step, and each point has the window's share of its step`, async () => {
     const random = randomOf(20_261_127)
     const wrong: string[] = []
     for (let n = 0; n < windows; n += 1) {

@@ -144,7 +144,7 @@ test('operators and higher roles read the audit log, and viewers, agents and sen
   expect((await api.get('/audit?what=%25')).status).toBe(422)
 })
 
-test('the services can only add rows to the audit log, and a change by its owner is noticed', async () => {
+test('the services and the owner of the audit log can only add rows to it', async () => {
   await recordAudit(api.db, { who: 'x', what: 'token.minted', subject: 's', detail: 'key sk-ant-api03-abcdef\u0000' })
   for (const db of [api.db, api.owner]) {
     await expect(db.updateTable('audit').set({ who: 'y' }).execute()).rejects.toThrow()

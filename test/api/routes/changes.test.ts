@@ -126,7 +126,7 @@ test('without a secret the senders need a token that may ingest', async () => {
   expect((await post(body, headers)).status).toBe(202)
 })
 
-test('with a secret each delivery needs a signature, and a token is not enough', async () => {
+test('with a secret each delivery needs its proof, and an API token is not enough', async () => {
   await set('change.github_secret', 'a-secret-of-github')
   await set('change.gitlab_token', 'a-token-of-gitlab-1')
   const body = JSON.stringify(github.deployment({ at: minutesAgo(1), id: 77 }))

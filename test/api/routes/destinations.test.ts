@@ -91,7 +91,7 @@ test('people who may read settings see destinations, and people who may change s
   expect((await api.get('/destinations', { as: agent })).status).toBe(403)
 })
 
-test('secrets that a request leaves out stay, except if the address of the destination changes', async () => {
+test('secrets that a request leaves out stay, and a changed address without them is refused', async () => {
   await api.put('/destinations/ops-mail', { body: opsMail() })
   const kept = await api.put('/destinations/ops-mail', { body: opsMail({ to: ['anna@example.com'] }, { secrets: {} }) })
   expect([kept.status, kept.body.secrets]).toEqual([200, ['password']])

@@ -27,7 +27,7 @@ test('a quiet night shows no incidents, and shows its figures', async () => {
   })
 })
 
-test('an open question is listed first, before the incidents of people, and in no other part', async () => {
+test('an open question is listed first, before escalated incidents, and in no other part', async () => {
   const waiting = await claimedIncident(api.db, {
     ...named('host_down'),
     title: 'Host osl-1 is down',
@@ -46,7 +46,7 @@ test('an open question is listed first, before the incidents of people, and in n
   expect(inProgress.lines).toEqual([])
 })
 
-test("an incident of one person is in that person's part, and is at work for others", async () => {
+test('an incident that one person took needs that person, and is in progress for others', async () => {
   const id = await openedIncident(api.db, named('slow_queries'))
   await api.post(`/incidents/${id}/take`, { as: api.tokens.operator })
   const mine = await readHome(api.tokens.operator)

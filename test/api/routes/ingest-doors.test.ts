@@ -86,7 +86,7 @@ test.each(Object.entries(bodiesOf))(
   },
 )
 
-test('a body of an unknown dialect is a row with the nearest dialect and the missing fields', async () => {
+test('a body that does not fit its dialect is a row with the nearest dialect and the missing fields', async () => {
   const { msg: _, ...less } = JSON.parse(bodiesOf['uptime-kuma']())
   const { status, body } = await send('zabbix', JSON.stringify(less))
   expect([status, body.code]).toEqual([400, 'UNPARSABLE'])

@@ -172,7 +172,7 @@ test('the database has no limit that code could not read', async () => {
   await expect(set('incident_types', `'"all"'::jsonb`)).rejects.toThrow()
 })
 
-test('a member of Slack is one person here, and the audit log names who linked them', async () => {
+test('a member of Slack is one person here, and the audit log shows the link', async () => {
   expect((await put('dora', { slackUserId: 'U0DORA' })).body).toMatchObject({ slackUserId: 'U0DORA' })
   // An unnamed part stays: an older client does not take it away.
   expect((await put('dora', { maxRisk: 'high' })).body).toMatchObject({ slackUserId: 'U0DORA' })
@@ -238,7 +238,7 @@ test('a right for some resources decides only about these, also if it was narrow
   expect((await own.mint()).status).toBe(403)
 })
 
-test('an empty right is refused, and a right that the giver does not have cannot be given', async () => {
+test('an invalid right is refused, and a right that the giver does not have cannot be given', async () => {
   const { status, body } = await put('sven', { rights: ['critical printer:1'] })
   expect([status, body.errors]).toMatchObject([
     422,

@@ -48,7 +48,7 @@ test('an invalid value and an unknown key are refused', async () => {
   expect((await api.put('/config/agent.no_such', { body: { value: '1' } })).status).toBe(404)
 })
 
-test('the environment overrides the default, and a stored value overrides the environment', async () => {
+test('without a stored value the environment overrides the default', async () => {
   await sql`delete from platform_config where key = 'agent.max_turns'`.execute(api.owner)
   expect((await api.get('/config/effective')).body.items).toContainEqual({
     name: 'agent.max_turns',

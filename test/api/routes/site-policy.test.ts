@@ -53,7 +53,7 @@ test('a wrong line and a second policy are named, and the last good policy stays
   expect((await api.get('/policy')).body.inForce).not.toBeNull()
 })
 
-test('a missing policy file is named, and the last good policy stays in force, while an unreadable folder is another error', async () => {
+test('a missing policy file is named, and the last good policy stays in force, and an unreadable folder is no missing file', async () => {
   await take(file(runs))
   await takeFrom({ ...folder, error: 'it could not be read (EACCES)' })
   expect((await read('/policy')).reading.faults).toEqual([])

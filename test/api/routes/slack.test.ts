@@ -139,7 +139,7 @@ test('a second press shows who decided, when and where, and decides nothing', as
   expect((await approval(id)).decisions).toHaveLength(1)
 })
 
-test('only an unknown person is told so, with a link to the card', async () => {
+test('an unknown person is told so privately, with a link to the card', async () => {
   const { id } = await asks()
   await press('U0STRANGER', id)
   const told = await whisper('U0STRANGER', 'your Slack member is not linked')

@@ -11,19 +11,19 @@ describe('the interval of a share', () => {
     [15, 148, 0.0624, 0.1605],
     [0, 20, 0, 0.1611],
     [1, 29, 0.0061, 0.1718],
-  ])('%i of %i has the published interval', (hits, of, low, high) => {
+  ])('of %i of %i is the published one', (hits, of, low, high) => {
     const share = wilson(hits, of)
     expect(share.low).toBeCloseTo(low, 4)
     expect(share.high).toBeCloseTo(high, 4)
   })
 
-  test('no trial gives no interval, the ends are exact, and an impossible share is refused', () => {
+  test('is 0 to 1 without a trial, is exact at its ends, and refuses an impossible share', () => {
     expect(wilson(0, 0)).toMatchObject({ low: 0, high: 1 })
     expect(wilson(20, 20)).toMatchObject({ high: 1 })
     expect(() => wilson(3, 2)).toThrow('3 of 2')
   })
 
-  test('two shares differ if their intervals do not overlap', () => {
+  test('shows that two shares differ if it does not overlap with the other', () => {
     expect(isDifferent(wilson(0, 20), wilson(20, 20))).toBe(true)
     expect(isDifferent(wilson(1, 2), wilson(2, 2))).toBe(false)
   })

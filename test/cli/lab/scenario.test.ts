@@ -242,7 +242,7 @@ test.each<[string, Stored, boolean, number]>([
   ],
   ['investigated', { ...spent(at(12)), category: 'no_tool' }, true, 0],
 ])(
-  'a person can ask for an attempt if earlier plays used up the attempts of a day: %s',
+  'whether an attempt is requested if earlier plays used up the attempts of a day: %s',
   async (_, stored, asksForMore, n) => {
     const posted: string[] = []
     const api = { ...apiWith([stored]), post: async (path: string) => posted.push(path) } as unknown as ApiClient
@@ -444,7 +444,7 @@ test.each<[string, Parameters<typeof checkEnding>]>([
   ],
 ])('%s is not a good end', (_, end) => expect(checkEnding(...end)).not.toEqual([]))
 
-test('an incident with a run is not the end of any scenario', () => {
+test('an open incident is not the end of any scenario', () => {
   for (const scenario of scenarioNames) {
     expect([scenario, checkEnding(scenario, incident({ status: 'open' }), []).length]).toEqual([scenario, 1])
   }
@@ -460,7 +460,7 @@ test.each<[string, Partial<ApiIncident>]>([
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
   ['a person marked the alert as expected', { status: 'resolved', outcome: 'expected' }],
   ['a person closed the incident, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
-])('a firing alert is judged: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
+])('the holder of a firing alert is described: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
 
 test.each<[string, Partial<ApiIncident>]>([
   ['repaired, and nothing watches it', { status: 'resolved', outcome: 'repaired' }],

@@ -102,7 +102,7 @@ test.each<[string, () => void, RegExp]>([
     /owner, build, digest or context window of its server changed/,
   ],
 ])(
-  '%s withdraws the grade, which is shown beside it and in doctor, until the model is measured again',
+  '%s withdraws the grade, which the list and doctor show, until the model is measured again',
   async (_what, change, why) => {
     change()
     await work()

@@ -184,7 +184,7 @@ test("a shell reads the file as intended, and a person's own lines stay", async 
   expect(statSync(file).mode & 0o777).toBe(0o640)
 })
 
-test("a person's value is not replaced without asking, and with --replace the earlier file stays beside it", async () => {
+test("a person's value is not replaced without --replace, which keeps the earlier file beside it", async () => {
   expect((await setup(['--json'])).code).toBe(0)
   const before = readFileSync(file, 'utf8')
   const refused = await setup([], { LLM_MODEL: 'other' })

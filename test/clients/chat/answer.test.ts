@@ -122,7 +122,7 @@ test.each([
   expect(host.asked).toHaveLength(1)
 })
 
-test('a loading model is waited for, and a model without tools names the server option that helps', async () => {
+test('a loading model can be asked again, and the error of a model without tools names the setting that helps', async () => {
   const loading = await start(llamaCpp({ window: 8_192, isLoading: () => true }), () => said)
   const error = await fault(createModelClient({ baseUrl: loading.url, apiKey }).complete(plain))
   expect(error).toMatchObject({ code: 'unavailable', status: 503, retryable: true })

@@ -13,7 +13,7 @@ describe('an answer in text', () => {
   const ways = (asked: readonly Record<string, unknown>[]) =>
     asked.map((each) => ['response_format', 'grammar', 'guided_json'].filter((field) => field in each).join())
 
-  test('a server that applies a grammar and takes no schema gets the grammar from the second request on', async () => {
+  test('is held to a grammar from the second request on if the server applies one and takes no schema', async () => {
     const words = ['I would look at the shard first.', '{"tool_call":{"name":7}}', called]
     const host = llamaCpp({ window: 32_768, takesSchema: false })
     const running = await start(host, ({ grammar }) => ({
@@ -25,7 +25,7 @@ describe('an answer in text', () => {
     expect(ways(running.asked)).toEqual(['response_format', 'grammar', 'grammar'])
   })
 
-  test('a server that refuses unknown fields gets guided_json, or only words', async () => {
+  test('is held by guided_json, or only by words, if the server refuses unknown fields', async () => {
     const running = await start(vllm({ window: 32_768, isOld: true }), () => ({ content: called }))
     const client = createModelClient({ baseUrl: running.url, apiKey })
     expect(await client.complete({ ...plain, model: 'qwen3', form: answerForm })).toMatchObject({ content: called })
@@ -33,7 +33,7 @@ describe('an answer in text', () => {
     expect(asked.filter((way, at) => way !== asked[at - 1])).toEqual(['response_format', 'grammar', 'guided_json', ''])
   })
 
-  test('the grammar allows exactly one call or one ending of the protocol', () => {
+  test('is exactly one call or one ending of the protocol under the grammar', () => {
     const allowed = allowedBy(toGrammar(answerForm))
     expect([called, ended, ` ${called}\n`].map((text) => allowed.test(text))).toEqual([true, true, true])
     const others = [

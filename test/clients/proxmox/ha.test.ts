@@ -66,7 +66,7 @@ test('an order that the manager drops is a failure after three minutes', async (
   })
 })
 
-test('another target of the manager, and its surrender, are reported', async () => {
+test('it is reported if the manager used another target or gave up', async () => {
   await migrated()
   pve.guest(101).node = 'pve3'
   service({ node: 'pve3', state: 'started', running: 1 })
@@ -182,7 +182,7 @@ test('a recovery that does not happen is abandoned after ten minutes', async () 
   })
 })
 
-test('a guest that the manager ignores is moved like any other', async () => {
+test('a guest that the manager ignores counts as not HA-managed', async () => {
   pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'ignored' }]
   pve.onTask = (_task, guest, target) => Object.assign(guest, { node: target })
   pve.nodes.pve1 = { online: false }

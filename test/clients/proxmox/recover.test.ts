@@ -161,7 +161,7 @@ test('a guest that the manager recovered against a rule of the plan has failed, 
   })
 })
 
-test('a plan that would only wait for the manager is not asked', async () => {
+test('a plan that would only wait for the manager is refused', async () => {
   pve.guests = pve.guests.filter(({ vmid }) => vmid !== 104)
   api.api.deps.state.forget()
   const plan = await planned(await claimedIncident(api.db))

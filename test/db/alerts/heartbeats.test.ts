@@ -22,7 +22,7 @@ async function silentAt(minutes: number): Promise<boolean> {
   return await findSilentHeartbeats(database.db)
 }
 
-test('a Watchdog opens no incident while it fires, a silent Watchdog opens a critical incident, which ends when it fires again', async () => {
+test('a Watchdog opens no incident while it fires, and its silence opens a critical incident, which ends when it fires again', async () => {
   for (const minutes of [0, 60, 120]) expect(await beatAt(minutes)).toBe('heartbeat')
   expect(await silentAt(239)).toBe(false)
   expect(await incidents()).toEqual([])
@@ -40,7 +40,7 @@ test('a Watchdog opens no incident while it fires, a silent Watchdog opens a cri
   expect(await silentAt(430)).toBe(true)
 })
 
-test('the loss of a Watchdog is its silence, because what always fires has stopped', async () => {
+test('the end of a Watchdog counts as its silence, because a Watchdog always fires', async () => {
   await moveClock(database.owner, '600 minutes')
   const other = { fingerprint: 'x', name: 'DeadMansSwitch', labels: { alertname: 'DeadMansSwitch' } }
   await ingestBody(database.db, [watchdog(other)])

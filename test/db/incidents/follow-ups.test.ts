@@ -77,7 +77,7 @@ describe('an incident that ends as mitigated', () => {
     expect(await followUpOf(listed)).toMatchObject({ owner: 'anna' })
   })
 
-  test('with an escalation of another category leaves none', async () => {
+  test('leaves no follow-up if the escalation has another category', async () => {
     const id = await taken()
     const needs = { status: 'escalated', category: 'no_tool', reason: 'a new disk', code: 'AGENT' } as const
     await inTrx((trx) => closeIncident(trx, id, null, needs, { actor: agentActor, stepKey: null }))

@@ -143,7 +143,7 @@ test('a repair did not last if its incident continued, or its alert returned on 
   expect(await totalOf('lasting')).toMatchObject({ repairs: 3, repairsNotLasting: 2 })
 })
 
-test('escalations are counted by category, and claims without a row by whether they were refused or marked', async () => {
+test('escalations are counted by category, and claims without a row are counted whether refused or marked', async () => {
   const [refused, marked, unnamed] = [await began('said'), await began('said'), await began('said')]
   for (const id of [refused, marked, unnamed]) await claimed(id)
   const call = { callId: 'c1_0', tool: 'resolve_incident', arguments: {}, verdict: 'refuse', code: 'CLAIM_NOT_SHOWN' }

@@ -346,7 +346,7 @@ describe('the hand-over', () => {
     expect(card?.lines[1]?.url).toBe(`https://n/approvals/${id}`)
   })
 
-  test('names each empty line', async () => {
+  test('has all five lines if there is nothing to show', async () => {
     await budget({ 'hand_over.at': '03:00 UTC' })
     await sendHandOver(database.db)
     expect(linesOf((await cards('hand_over'))[0])).toEqual([

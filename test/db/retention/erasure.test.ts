@@ -68,7 +68,7 @@ async function tablesWith(text: string): Promise<string[]> {
   return found
 }
 
-test('a person is erased: their name and words are found nowhere, they cannot sign in, and all chains are valid', async () => {
+test('a person is erased: their name and words are removed from their rows, they cannot sign in, and all chains are valid', async () => {
   const { token } = await aPerson('marguerite')
   // Kept answers of requests go after a month by themselves; alerts are the site's.
   const passing = ['alert', 'idempotency']

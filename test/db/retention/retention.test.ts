@@ -102,7 +102,7 @@ test('a closed incident is removed whole when it is old enough, and its tombston
   expect((await api.get('/verify?limit=100')).body).toMatchObject({ differences: [], nextCursor: null })
 })
 
-test('an incident that is open, fires, waits for an approval or is held stays at any age, and is removed later', async () => {
+test('an incident that is open, fires, waits for a person or is held stays at any age, and a released one is removed', async () => {
   const [open, fires, asking, held] = [
     await openedIncident(api.db, { name: 'open_one', labels: { alertname: 'open_one' } }),
     await anEndedOne('fires_one'),

@@ -34,7 +34,7 @@ test('a person who raises a level must have seen the current record', async () =
   expect(await play.set(anna, 'propose', { seen: '' })).toMatchObject({ outcome: 'set' })
 })
 
-test('nobody lets a tool act about which they may not decide', async () => {
+test('a person cannot let a pair act if they may not decide about it', async () => {
   const ben = await play.person('ben', { maxRisk: 'low' })
   const cleo = await play.person('cleo', { incidentTypes: ['disk_pressure'] })
   const dora = await play.person('dora', { role: 'operator' })

@@ -216,7 +216,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     { mode: 'sudo' },
     'n1 does everything as root, so everything requires approval',
   ],
-])('a device would ask about: %s', (_, tool, input, changes, why) => {
+])('whether a device would ask about: %s', (_, tool, input, changes, why) => {
   expect(asked(tool, input, changes)).toEqual(why)
 })
 

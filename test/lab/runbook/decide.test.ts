@@ -249,7 +249,7 @@ describe('an alert that fires again after everything was nominal', () => {
   const firesAgain: Answer = { code: 'STILL_FIRING', message: 'its alert fires' }
   const looks = ['get_shard', 'list_nodes_by_shard']
 
-  test('is read from the beginning, and repaired if a new fault appeared', async () => {
+  test('is investigated from the beginning, and repaired if a new fault appeared', async () => {
     const world: World = {
       ...laggingShard,
       list_nodes_by_shard: (_, nth) => ({ data: { items: nth === 1 ? [primary] : [primary, replica] } }),

@@ -133,7 +133,7 @@ when(`a server that a real Patroni manages${lacking ? ` (${lacking})` : ''}`, ()
     await client.end()
   })
 
-  test('keeps its slots: one is not dropped, because Patroni makes it again', async () => {
+  test('keeps its slots: one is not dropped, and Patroni makes it again after a drop by hand', async () => {
     await eventually('the permanent slot', async () => (await slotNames()).includes('archive'))
     await expect(card({ write: 'drop_replication_slot', slot: 'archive' })).rejects.toMatchObject({
       code: 'OWNED',

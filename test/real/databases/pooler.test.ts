@@ -92,7 +92,7 @@ when(`the own database behind a real PgBouncer${lacking ? ` (${lacking})` : ''}`
     await expect(sql`delete from audit`.execute(db)).rejects.toThrow(/permission denied/)
   })
 
-  test('by transaction: it is refused in one sentence that names the setting, at the start and by readyz', async () => {
+  test('by transaction: it is refused in one sentence that names the setting, for a query and by readyz', async () => {
     const url = await startPooler('transaction', 'options, extra_float_digits')
     const refused = await sql`select 1`.execute(open(url)).then(() => null, Error)
     expect(String(refused)).toMatch(/pool_mode = session/)

@@ -41,7 +41,7 @@ describe('an alert about a cluster', () => {
     })
   })
 
-  test('about a workload without a changing rollout is escalated to a person as a whole', async () => {
+  test('about a workload without a changing rollout is escalated with the command that describes the workload', async () => {
     const labels = { namespace: 'marketing', deployment: 'newsletter' }
     const alert: Alert = { type: 'kube_deployment_replicas_mismatch', labels }
     const { newestRollout: _, ...rest } = { ...diagnosis, workload: 'Deployment marketing/newsletter' }
