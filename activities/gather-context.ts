@@ -44,7 +44,9 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const told = earlier.map(({ incidentId }) => incidentId)
   const nearby = await part('nearby', [], async () => await nearbyIncidents(db, incident, { neighbours, told }))
   const notes = await part('notes', [], async () => await operatorNotes(db, incident.id))
-  const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
+  const hint = await part('hint', null, async () => await leaderHint(db, incident))
+  const hinted = hint && incident.groupId
+  const precedents = await part('precedents', [], () => precedentsOf(db, incident, maxPrecedents, hinted))
   const wrong = await part('calledWrong', [], async () => await wrongCausesOf(db, incident, maxPrecedents))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const around = await askAround(part, { db, core }, incident)
@@ -52,7 +54,6 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const fitting = jobs?.fitting ?? []
   const words = wordsOf(incident, alerts)
   const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, words))
-  const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
     hintFrom: hint?.from ?? null,

@@ -11,11 +11,14 @@ import { causeGrade } from '../trust/grade.ts'
 /**
  * Lists closed incidents of the type: those about the same kind of resource first, then repaired
  * ones, then the newest. Each incident has the result, verified repairs, and denials. Contains no
- * arguments and no free text, except claims of an ending that rows showed word for word.
+ * arguments and no free text, except claims of an ending that rows showed word for word. Leaves out
+ * the incidents of `hintedGroup`, because the hint to a follower has what its group found.
  */
-export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
-  const sameKind = await closedOf(db, incident, limit, true)
-  const others = sameKind.length < limit ? await closedOf(db, incident, limit - sameKind.length, false) : []
+export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number, hintedGroup: string | null = null) {
+  const closed = async (atMost: number, isSameKind: boolean) =>
+    await closedOf(db, incident, { limit: atMost, isSameKind, hintedGroup })
+  const sameKind = await closed(limit, true)
+  const others = sameKind.length < limit ? await closed(limit - sameKind.length, false) : []
   return [...sameKind, ...others]
 }
 
@@ -24,7 +27,9 @@ const ranked = 50
 const maxSaid = 2
 const saidCharacters = 200
 
-async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameKind: boolean) {
+type Wanted = { limit: number; isSameKind: boolean; hintedGroup: string | null }
+
+async function closedOf(db: Db | Trx, incident: Incident, { limit, isSameKind, hintedGroup }: Wanted) {
   const newest = db
     .selectFrom('incident')
     .select(['id', 'status', 'outcome', 'resourceKind', 'closedAt'])
@@ -34,6 +39,7 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
     // Leaves out incidents whose cause a person graded as wrong.
     .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .where(sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null}) = ${isSameKind}`)
+    .$if(hintedGroup !== null, (query) => query.where('groupId', 'is distinct from', hintedGroup))
     .orderBy('closedAt', 'desc')
     .limit(ranked)
   const rows = await db

@@ -8,7 +8,7 @@ beforeEach(async () => {
   await sql`delete from platform_config`.execute(database.db)
 })
 
-test('the INSERT statements of the first document work unchanged, and each leaves a revision', async () => {
+test('plain INSERT statements into platform_config work, and each leaves a revision', async () => {
   for (const statement of [
     `INSERT INTO platform_config (key, value) VALUES ('agent.concurrency.disk_pressure', '10');`,
     `INSERT INTO platform_config (key, value) VALUES ('agent.concurrency.replication_lag', '2');`,

@@ -31,11 +31,11 @@ function textOf(folder: string): string {
     .join('\n')
 }
 
-test.each(quoted)('"%s" is written as in the first document', (words, folder) => {
+test.each(quoted)('"%s" is written as operators search for it', (words, folder) => {
   expect(textOf(folder).includes(words)).toBe(true)
 })
 
-test('the seven actions and eleven tools have the names of the first document', () => {
+test('the seven actions and eleven tools keep their published names', () => {
   const event = readFileSync('domain/event.ts', 'utf8')
   expect(actions.filter((action) => !event.includes(`'${action}'`))).toEqual([])
   const own = textOf('tools')

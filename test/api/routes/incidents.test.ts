@@ -55,7 +55,7 @@ test('a question is an incident of the type question', async () => {
   expect(answer.body).toMatchObject({ type: 'question', title: 'Which host runs vm-1?', severity: 'info' })
 })
 
-test('a question may name a node in the form of the first document, and only one resource', async () => {
+test('a question may name a node in its own field, and only one resource', async () => {
   const question = 'Why is it slow?'
   const answer = await api.post('/agent', { body: { node: 'node-web-osl-1a', question } })
   expect(answer.body).toMatchObject({ type: 'question', resource: { kind: 'node', id: 'node-web-osl-1a' } })

@@ -96,3 +96,15 @@ test('a repaired precedent comes before a later escalated one', async () => {
   expect(ids.indexOf(proved)).toBeGreaterThanOrEqual(0)
   expect(ids.indexOf(proved)).toBeLessThan(ids.indexOf(handed))
 })
+
+test('a follower with a hint gets no precedent of its own group, which the hint covers', async () => {
+  const { db, owner } = database
+  const [leader, elsewhere] = [await repaired('converge_shard'), await repaired('execute_migration')]
+  const follower = await openedIncident(db, { labels: { alertname: 'x', incident_type: 'lagging' } })
+  await owner.updateTable('incident').set({ groupId: 'grp_1' }).where('id', 'in', [leader, follower]).execute()
+  const ids = async (hintedGroup: string | null) =>
+    (await precedentsOf(db, (await incidentById(db, follower))!, 20, hintedGroup)).map(({ id }) => id)
+  expect(await ids('grp_1')).toContain(elsewhere)
+  expect(await ids('grp_1')).not.toContain(leader)
+  expect(await ids(null)).toEqual(expect.arrayContaining([leader, elsewhere]))
+})
