@@ -10,6 +10,6 @@ export function describeLimits(
 ): string {
   const calls = isSingle ? 'one call each' : `up to ${callsPerAnswer} calls each`
   const time = Number.isFinite(seconds) ? ` and ${seconds} s of work` : ''
-  const now = at ? ` The time is ${at.slice(0, 19)}Z; meta.at and meta.budget give later times and budgets.` : ''
+  const now = at ? ` Time: ${at.slice(0, 19)}Z; meta.at and meta.budget have later values.` : ''
   return `You have ${turns} turns of ${calls}, ${tokens} tokens${time}.${now}`
 }

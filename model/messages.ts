@@ -98,7 +98,7 @@ function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): st
   return inertJson({ data: short, meta: { ...toldOfMeta(meta, entry.call), cut: foldedWords } })
 }
 
-const foldedWords = 'the same call reads the result again'
+const foldedWords = 'repeat the call to read it'
 
 /**
  * Leaves out the tool's name if the call has the same name, because each result is under its call.

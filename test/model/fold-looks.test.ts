@@ -34,7 +34,7 @@ describe('an old read', () => {
     expect(foldedIn(turns(6))).toEqual([true, true, true, true, false, false])
     const [first] = results(turns(6))
     expect(first.data.processes).toContainEqual(processes[0])
-    expect(first.meta).toEqual({ seq: 10, cut: expect.stringContaining('the same call reads the result again') })
+    expect(first.meta).toEqual({ seq: 10, cut: expect.stringContaining('repeat the call to read it') })
     expect(JSON.stringify(first).length).toBeLessThan(500)
   })
 
@@ -55,7 +55,7 @@ describe('an old read', () => {
     expect(changes.length).toBeLessThan(10)
     // A folded look stays folded.
     const folded = sent.map((messages) =>
-      messages.map((content) => content.includes('the same call reads the result again')),
+      messages.map((content) => content.includes('repeat the call to read it')),
     )
     for (const [at, now] of folded.slice(1).entries())
       expect(folded[at]?.every((was, nth) => !was || now[nth])).toBe(true)
