@@ -54,9 +54,7 @@ describe('an old read', () => {
     expect(changes.length).toBeGreaterThan(2)
     expect(changes.length).toBeLessThan(10)
     // A folded look stays folded.
-    const folded = sent.map((messages) =>
-      messages.map((content) => content.includes('repeat the call to read it')),
-    )
+    const folded = sent.map((messages) => messages.map((content) => content.includes('repeat the call to read it')))
     for (const [at, now] of folded.slice(1).entries())
       expect(folded[at]?.every((was, nth) => !was || now[nth])).toBe(true)
   })
