@@ -29,7 +29,7 @@ export type PlanReport = Incumbent & {
   relaxed: Pick<Incumbent, 'moves' | 'unplaced'> | null
   survivability: { before: FailureOutcome[]; after: FailureOutcome[] } | null
   done: boolean
-  /** True if time ended a search, so that another machine may find another plan. */
+  /** True if the time limit ended a search. Another machine may then find another plan. */
   wasCut: boolean
 }
 
@@ -101,7 +101,7 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // If an engine proved that no plan exists, no end places exist either, even if there was no time
+  // If an engine proved that no plan exists, no final hosts exist either, even if there was no time
   // to find the limits.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }

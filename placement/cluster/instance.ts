@@ -92,7 +92,7 @@ export type Instance = {
   domains: number
   vmRam: number[]
   vmCpu: number[]
-  /** Number of VMs. VMs that move as one count as so many migrations. */
+  /** Number of VMs. VMs that move as one count as one migration each. */
   weight: number[]
   priority: number[]
   /**

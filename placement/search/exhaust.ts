@@ -23,7 +23,7 @@ export const maxStates = 150_000
  * evacuees in very many ways.
  */
 const triesPerState = 100
-/** Number of tries between two reads of the clock. */
+/** Number of tries between two checks of the deadline. */
 const triesPerLook = 256
 
 type ExhaustiveSearch = {
@@ -152,7 +152,9 @@ export type Incumbent = {
   certificate: Certificate | null
   /** True if no plan of any kind has a place for all VMs. */
   isInfeasible: boolean
-  /** The proof that no other choice of VMs down does less harm. Null without a proof. */
+  /**
+   * The proof that no other choice of the VMs that stay down does less harm. Null without a proof.
+   */
   triage: 'engine' | 'exhausted' | null
   /** Prices that prove the choice, for the highest priorities with VMs down. */
   levels?: ProvedLevel[]
@@ -251,7 +253,7 @@ export function recordBound(
   provenBy: Incumbent['provenBy'],
   certificate: Certificate | null = null,
 ): void {
-  // A certificate proves more than the claim of an engine.
+  // Prefers a certificate, which proves more than the claim of an engine.
   const isFirmer = lowerBound === incumbent.lowerBound && incumbent.provenBy === 'engine' && provenBy === 'certificate'
   if (lowerBound <= incumbent.lowerBound && !isFirmer) return
   Object.assign(incumbent, { lowerBound, provenBy, certificate } satisfies Partial<Incumbent>)

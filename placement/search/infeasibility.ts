@@ -13,7 +13,7 @@ export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; ind
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
- * `isContradictory`: no end places keep every rule; otherwise some may, but no order was found.
+ * `isContradictory`: no final hosts keep every rule; otherwise some may, but no order was found.
  * `core`: limits that cannot all hold, reduced one by one so that each is needed; empty if time ran
  * out. `repairs`: changes of one limit after which a plan was found.
  */
@@ -67,7 +67,7 @@ async function findContradiction(diagnosis: Diagnosis): Promise<Relaxation | nul
   return (await isContradictory(diagnosis, diagnosis.instance, 'whole')) ? 'whole' : null
 }
 
-/** Whether the engine proves that no end places exist. Any other answer counts as no. */
+/** Whether the engine proves that no final hosts exist. Any other answer counts as no. */
 async function isContradictory(
   { engine, coreUntilMs }: Diagnosis,
   instance: Instance,

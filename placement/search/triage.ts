@@ -60,7 +60,7 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
 }
 
 /**
- * Searches the best starts with any end places, then plans with more and more rounds, until one
+ * Searches the best starts with any final hosts, then plans with more and more rounds, until one
  * plan starts as many.
  */
 async function chooseAmongAll(state: SearchState): Promise<void> {
@@ -100,7 +100,7 @@ export async function startWhatFits(state: SearchState): Promise<void> {
   if (choice) recordChoice(state, choice.assignment, choice.started)
 }
 
-/** Records the starts of the evacuees if an order leads to these end places. */
+/** Records the starts of the evacuees if an order leads to these final hosts. */
 export function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
   const { instance, deadlineMs } = state
   const moves = orderMoves(instance, assignment, deadlineMs)
