@@ -17,7 +17,7 @@ const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule =>
   replace: keep(kind),
 })
 
-/** Builds a rule for a word that must also look random or invented. */
+/** Builds a rule for a word that must also pass the test `is`, such as that it looks random. */
 const ruleIf = (kind: SecretKind, is: (value: string) => boolean, hints: string[], pattern: RegExp): SecretRule => ({
   kind,
   hints,

@@ -1,4 +1,6 @@
-/** Finds secrets without a prefix, by the name before the value and the look of the value. */
+/**
+ * Finds secrets without a known prefix, by the name before the value and by the form of the value.
+ */
 
 /** Kinds of redacted secrets, which are the fixed words of `[redacted:<kind>]`. */
 export type SecretKind =

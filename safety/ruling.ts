@@ -254,7 +254,7 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
 
 /**
  * Refuses with the number of the row, because a model whose older turns were dropped no longer has
- * what it read.
+ * the earlier answer.
  */
 function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers

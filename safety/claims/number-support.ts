@@ -250,7 +250,8 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
 }
 
 /**
- * Whether as many lines contain a name or number of the clause, or as many elements share a value.
+ * Whether the figure is the number of lines with a name or number of the clause, or of elements
+ * with the same value.
  */
 function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()

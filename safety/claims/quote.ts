@@ -123,7 +123,7 @@ function writeList(writer: Writer, values: unknown[], path: readonly string[], i
     own.end = writer.length
   }
   const closed = add(writer, ']')
-  // Records an empty list too, because it is an answer.
+  // Records an empty list too, because an empty list is an answer.
   if (values.length === 0) {
     writer.doc.leaves.push({ path, value: null, item, lines: [{ start: opened.start, end: closed.end }] })
   }

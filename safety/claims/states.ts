@@ -4,7 +4,7 @@ import type { Clause } from './text.ts'
 
 /**
  * Words of a state, each with the words in a quote that prove it: affirmed (`+`) or denied (`-`). A
- * key whose value is no, as running:false, counts as its word denied.
+ * key with a negative value, such as running:false, counts as a denied word.
  */
 const shownBy: Record<string, string> = {
   nominal: '+nominal +healthy',

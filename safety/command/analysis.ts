@@ -55,8 +55,8 @@ export type CommandVerdict = {
   rewrite: string | null
   needsRoot: boolean
   /**
-   * The effect of the command in the text that does most. `look` if all of the text is proved to
-   * only read.
+   * The strongest effect of any command in the text. `look` if the whole text is proved to only
+   * read.
    */
   impact: Impact
   /** Environment variables that the executor must set, because the verdict depends on them. */
@@ -86,7 +86,7 @@ export type Finding = {
   code: CommandCode
   reason: string
   token: string | null
-  /** Whether the program itself refuses such words and does nothing. */
+  /** Whether the program itself refuses such arguments and does nothing. */
   isRefused?: true
 }
 
@@ -111,7 +111,8 @@ const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every co
 
 /**
  * Chooses the strictest finding: a refusal comes before a request for approval. An endless read
- * comes last, because only the model hears of it, and people are asked about anything else first.
+ * comes last, because it is reported only to the model, while other findings may need a decision of
+ * a person.
  */
 export function decide(findings: readonly Finding[]): Ruling {
   if (findings.length === 0) return onlyLooks
@@ -215,7 +216,9 @@ export type ExecutionContext = {
   feeds: InputKind
   input: string | null
   depth: number
-  /** Whether a command may read as root here: the first of a text that is one pipe. */
+  /**
+   * Whether a command may read as root here. Only the first command of a text that is one pipe may.
+   */
   asRoot: boolean
   mounts: Unwrapped['mounts']
   /**

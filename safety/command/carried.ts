@@ -25,7 +25,7 @@ function started(texts: readonly string[]): string[] {
   return [[program, ...(rest < 0 ? [] : texts.slice(rest + 1))].map(quote).join(' ')]
 }
 
-/** Lists the words from each place on, because it is unknown where the options end. */
+/** Lists the remaining words from each position on, because it is unknown where the options end. */
 const anyTail = (texts: readonly string[]): string[] =>
   texts.slice(0, 8).map((_, at) => texts.slice(at).map(quote).join(' '))
 

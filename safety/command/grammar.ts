@@ -167,8 +167,8 @@ export type Grammar = {
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
    * Regular expressions that no operand or option value may match, at any place and in either case:
-   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. The words only narrow what
-   * the kinds allow.
+   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. These expressions only narrow
+   * what the kinds allow.
    */
   refuses?: readonly string[]
   /** Regular expressions that no operand may match. */

@@ -38,7 +38,7 @@ const growing =
 
 /** Most values that a program may make of one line. */
 const maxMade = 1_000_000
-/** Most doublings of one value: ten make a thousand. */
+/** Most doublings of one value: ten doublings make it a thousand times as long. */
 const maxDoublings = 10
 
 export function inspectJq(program: string): string | null {

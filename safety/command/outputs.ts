@@ -3,8 +3,8 @@ import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 
 /**
- * Decides whether a command ends by itself, apart from its effect, and finds a form of it that
- * ends.
+ * Decides whether a command ends by itself, whatever its effect, and finds a form of the command
+ * that ends.
  */
 
 /**
@@ -14,8 +14,8 @@ import type { Word } from './parse.ts'
 export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
 /**
- * Programs that wait for a key. Those of the first group can be replaced by showing a file's
- * beginning.
+ * Programs that wait for a key press. The programs of the first group can be replaced by a command
+ * that prints the beginning of a file.
  */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
 const editors: ReadonlySet<string> = new Set(

@@ -65,7 +65,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     case 'AndOr':
       for (const [index, part] of node.commands.entries()) {
-        // Counts commands after && or ||, which may not be reached.
+        // Counts commands after && or ||, because the shell may skip them.
         if (index === 1) tree.chance += 1
         visit(part, source, tree, nested)
       }

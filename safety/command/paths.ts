@@ -194,8 +194,8 @@ function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
-  // Requires elsewhere a name that shows a kind without secrets, because the file may be anywhere
-  // below.
+  // Outside of open trees, requires a name that shows a kind without secrets, because the file may
+  // be anywhere below.
   if (!name || !harmlessKind.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }

@@ -8,8 +8,8 @@ import type { Tree, Word } from './tree.ts'
 
 /**
  * An argument with samples in `word`. `others` has the words for the cases that a substitution
- * prints nothing or several words, each of which is judged. `scripts` has the substitutions, which
- * run like commands.
+ * prints nothing or several words. Each case is judged. `scripts` has the substitutions, which run
+ * like commands.
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 

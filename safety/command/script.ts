@@ -105,7 +105,7 @@ type Change = { start: number; end: number; text: string }
 function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
   if (text === null) return null
   if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
-  // Drops a pager at the end of a pipe, together with its bar.
+  // Drops a pager at the end of a pipe, together with the `|` before it.
   return previous ? { start: previous.end, end: simple.end, text: '' } : null
 }
 

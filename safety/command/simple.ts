@@ -71,7 +71,7 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
 }
 
 /**
- * Judges another way in which the command may run. Words that the program refuses have no effect.
+ * Judges another expansion of the command's words. Words that the program refuses have no effect.
  */
 export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { findings } = analysis
@@ -291,7 +291,7 @@ function judgeWrapper(
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
   const [asRoot, another] = analysis.findings.slice(from)
   const [only, more] = found.inner
-  // Names the form without root, which may show less and so answers another question.
+  // Only names the form without root, because its output may be incomplete.
   if (asRoot?.code === 'ROOT' && !another && only?.kind === 'argv' && !more && terminations[0]!.termination.ends)
     asRoot.reason += `; unasked runs: ${textOf(only)}`
   return combineTerminations(words, found, terminations, { analysis, context, add })

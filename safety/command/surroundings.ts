@@ -13,8 +13,8 @@ export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
 )
 
 /**
- * Things that a program obeys besides its words (settings of the directory and of its user's home),
- * and which other parts of the machine it reaches.
+ * What a program obeys besides its arguments (settings in its directory and its user's home), and
+ * which other parts of the machine it reaches.
  */
 export type ProgramSurroundings = {
   manual: string

@@ -146,7 +146,7 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   return unknownAt === null ? result : guess(words, unknownAt, result)
 }
 
-/** Tries the next words after an unknown option, because the command may begin at any of these. */
+/** Tries each of the next words after an unknown option as the beginning of the command. */
 function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Unwrapped {
   result.askReason ??= asks(words[unknownAt]!, 'is an unknown option')
   for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1)

@@ -9,7 +9,7 @@ import { nodeTree, secretPairs, statementForms } from './stored-texts.ts'
  * and so does endless growth.
  */
 
-/** Most bytes of a value of which another is made. */
+/** Most bytes of a value from which another value is made. */
 const maxValueBytes = 100_000
 /** Most bytes of all values that one statement collects. */
 const maxKeptBytes = 32_000_000
@@ -57,7 +57,7 @@ export function guardValues(sql: string, columns: Guarded): { sql: string } | { 
 const name = /(?:"(?:[^"]|"")+"|[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*)/u
 const reference = new RegExp(`^${name.source}(?:\\s*\\.\\s*${name.source})*`, 'u')
 
-/** Returns the text at a place if it is these names; null if it is anything else. */
+/** Returns the text at a position if the text consists of these names; null otherwise. */
 function readAt(text: Buffer, at: number, names: readonly string[]): string | null {
   const [found = ''] = reference.exec(text.subarray(at).toString()) ?? []
   const parts = (found.match(new RegExp(name.source, 'gu')) ?? []).map((each) =>
@@ -165,7 +165,8 @@ function findRepeated(value: unknown, finding: Finding, repeated: string | null 
       node.aliasname,
       tag === 'ResTarget' ? node.name : undefined,
       ...strings(node.colnames ?? node.aliascolnames),
-      // Adds the name of an unnamed column, which is that of what makes it.
+      // Adds the name of an unnamed column, which is the name of the function or type that makes
+      // it.
       strings(node.funcname ?? node.names).at(-1),
     ]
     for (const each of own) if (typeof each === 'string') finding.aliases.add(each)

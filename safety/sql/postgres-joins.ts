@@ -29,8 +29,8 @@ export function checkJoins(select: SqlNode, smallQueries: ReadonlySet<string>): 
   const groups = many.map(({ names }) => new Set(names))
   for (const { left, right } of links) {
     const [a, b] = [find(groups, left), find(groups, right)]
-    // Joins one table that is not joined yet, once, by a column without a table's name, which may
-    // be of any table.
+    // Lets a column without a table's name join one table that is not joined yet, because it may
+    // belong to any table.
     const [from, to] = [a ?? groups.find((group) => group !== b), b ?? groups.find((group) => group !== a)]
     if (!from || !to || from === to || (a === undefined && b === undefined && left.size + right.size > 0)) continue
     for (const name of to) from.add(name)
@@ -117,8 +117,8 @@ function conjuncts(condition: unknown): SqlNode[] {
 }
 
 /**
- * Lists the equalities that all rows must meet. Of alternatives it takes the first, if each
- * alternative has one.
+ * Lists the equalities that all rows must meet. Of alternatives it takes the equality in the first,
+ * if each alternative has an equality.
  */
 function linksOf(condition: unknown): Link[] {
   return conjuncts(condition).flatMap((each): Link[] => {
