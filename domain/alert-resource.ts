@@ -168,8 +168,8 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
 }
 
 /**
- * Whether the name is the server's address. This distinguishes the server from what it contains: a
- * plain `mysql` may also be a container, or a database of the server.
+ * Whether the name is the server's address. A plain name such as `mysql` may also belong to a
+ * container, or to a database of the server.
  */
 function isAtAddress({ names }: KnownResource, name: string): boolean {
   if (/:\d+$/.test(name)) return true
