@@ -10,11 +10,11 @@ import { type ApiIncident, readIncident } from '../read-api.ts'
 import type { ScenarioName } from './endings.ts'
 import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 
-/** The script of a scenario: the fault, and what a person does during the play. */
+/** The script of a scenario: the fault, and what a person does during the run. */
 export type ScenarioScript = {
   /**
-   * The faults of this scenario. The faults are healed before the scenario, in case an earlier play
-   * left them.
+   * The faults of this scenario. The faults are healed before the scenario, in case an earlier run
+   * of a scenario left them.
    */
   faults: FaultName[]
   /** The scenario that the oracle checks at the end. */
@@ -88,8 +88,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
   return {
     faults: [fault],
     oracle: fault,
-    // Uses several targets: a rule looks back over some seconds, so the alert of an earlier play
-    // may still fire.
+    // Uses several targets: a rule looks back over some seconds, so the alert of an earlier run of
+    // the scenario may still fire.
     ...(isMetricFault(fault) && { targets: nodes }),
     play: async (world, target, audience) =>
       await follow(world, await breakAndFind(world, fault, target, audience), audience, isOver),

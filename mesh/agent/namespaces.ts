@@ -78,7 +78,7 @@ function mayMapUsers(): boolean {
   return isRoot() && (BigInt(`0x${effective ?? 0}`) & setIds) === setIds
 }
 
-/** Returns a function that adds the words to enter the namespaces. */
+/** Returns a function that puts the command that enters the namespaces before a command line. */
 function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: readonly AgentSight[], cwd = '/') {
   return (argv: readonly string[]): [string, ...string[]] => [
     nsenter,

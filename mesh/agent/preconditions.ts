@@ -10,7 +10,7 @@ import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
-/** Conditions of a run without approval, besides its words. */
+/** Conditions of a run without approval, besides its command line. */
 export type Preconditions = {
   conditions: readonly CallCondition[]
   sees: readonly AgentSight[]
