@@ -13,8 +13,8 @@ import { beQuiet, inert, inertJsonText, paint, printError } from './ui/terminal.
 const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
 
 /**
- * Builds the program, and runs nothing. Without a word it loads all commands. With a word it loads
- * this command, and the others only by name, so that a short command stays fast.
+ * Builds the program, and runs nothing. Without a first argument it loads all commands. With one it
+ * loads the command of that name, and the others only by name, so that a short command stays fast.
  */
 export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')
