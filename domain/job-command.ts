@@ -29,7 +29,7 @@ const moduleOption = /^(?:-m|--module-name)=?/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
 
-/** Explains why these words contain a script; null if they are a program and its arguments. */
+/** Explains why a command contains a script; null if it is a program and its arguments. */
 export function findScriptText(words: readonly string[]): string | null {
   for (const [at, word] of words.entries()) {
     const name = baseName(word)

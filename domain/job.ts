@@ -109,7 +109,7 @@ const rundeckStep = z.strictObject({
 export type RundeckStep = z.output<typeof rundeckStep>
 
 const stepFields = {
-  /** The program and its arguments. No shell reads these words. */
+  /** The program and its arguments. No shell reads the command. */
   command: z.array(template).min(1).max(100).optional(),
   cwd: place.optional(),
   env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),

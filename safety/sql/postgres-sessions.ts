@@ -91,7 +91,7 @@ function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[]
   const [first = []] = sides
   return first.flatMap((target, at) => {
     const isHanded = sides.some((targets) => isTainted(isStarred ? targets : targets[at], tainted))
-    // Uses the column's own name if there is one side, whatever a star adds.
+    // Judges a column by itself if there is only one side, even if a star stands beside it.
     const isOwn = sides.length === 1 && isStarred ? isTainted(target, tainted) : isHanded
     const named = colnames[at]
     if (isStarred && colnames.length > 0) return colnames
