@@ -101,8 +101,8 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // If an engine proved that no plan exists, no final hosts exist either, even if there was no time
-  // to find the limits.
+  // Reports that no final hosts keep every rule if an engine proved it, even if there was no time
+  // to find the limits that conflict.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }
 }

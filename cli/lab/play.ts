@@ -238,8 +238,8 @@ async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault)
 }
 
 /**
- * Whether the alert came again when no attempts were left for today, so that it was handed over, or
- * only counted.
+ * Whether the alert came again when the incident had no attempts left for today, so that a person
+ * got the incident, or the alert was only counted.
  */
 const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
   isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')

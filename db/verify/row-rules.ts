@@ -53,13 +53,13 @@ export type Rule = {
 }
 
 /**
- * The placeholders that an erasure left in a sentence. The name of a person may have been the same
- * as one of our words.
+ * The placeholders that an erasure left in a sentence. A placeholder may stand for one of our own
+ * words, because a person's name may be the same.
  */
 const gap = /\[erased\]|erased-[0-9a-z]{8,40}/
 
 /**
- * Whether an entry begins with these words. A reason or a name may follow these words after a
+ * Whether an entry of the audit log begins with `words`. A reason or a name may follow after a
  * colon.
  */
 function beginsWith({ detail, isErased }: TransactionRows['audit'][number], words: string): boolean {

@@ -31,7 +31,7 @@ export const logReadArgs = z.strictObject({
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
 
-/** The time window of a log read in the words of `search_logs`. */
+/** The time window of a log read, in the same form as in `search_logs`. */
 const logWindow = z
   .string()
   .max(20)

@@ -143,9 +143,10 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
 }
 
 /**
- * If VMs stay down: searches final hosts for all with any number of moves, with fewer and fewer VMs
- * away from home until there is an order. Or finds that an engine claims that there are none, if
- * the engine can decide this.
+ * Searches final hosts for all VMs, with any number of moves, if some VMs stay down. Then tries
+ * fewer and fewer VMs away from home until there is an order of steps. Records it if an engine
+ * claims that no such hosts exist. Does nothing if that claim would prove nothing (`isSound`) or
+ * the model is too large.
  */
 async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state

@@ -175,12 +175,17 @@ function fieldsIn(part: Part, text: string): QuotePlace[] {
   return places.flatMap((some) => some.filter((place) => together.some((other) => isBeside(place, other))))
 }
 
-/** Whether a place is this field, and not words of a text or the end of another name. */
+/**
+ * Whether a place is the field itself, and not a part of a text or the end of another field's name.
+ */
 function isField({ leaf }: QuotePlace, field: string): boolean {
   return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
-/** Number of lines above which a part is searched only in lines with one of the wanted words. */
+/**
+ * Number of lines up to which all lines of a part are searched; in a longer part, only those with
+ * one of the wanted words.
+ */
 const maxLines = 300
 
 /**

@@ -220,7 +220,8 @@ export function denialProblem(
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
-    // Refuses only words for trouble in this way: "no replica follows it" may quote replicas: 0.
+    // Answers STILL_THERE only for nouns of trouble. Another noun may stand in the row and still be
+    // absent in the sense of the claim, as in "no replica follows it".
     const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
       return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} is in row ${holding.seq}`)

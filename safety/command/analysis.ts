@@ -129,8 +129,8 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
 
 /**
  * A budget of steps for judging one text, shared by all nested texts. Texts nest (an interpreter in
- * a here-document in a shell), some of them more than once; without a common budget 20 words would
- * cost 2^20 steps.
+ * a here-document in a shell), some of them more than once; without a common budget, 20 nested
+ * texts would cost 2^20 steps.
  */
 type JudgeBudget = { left: number; spent: number }
 
@@ -192,7 +192,7 @@ export type CommandAnalysis = Survey & {
   constants: Constants
   /** Functions and aliases that are being expanded. */
   looked: string[]
-  /** The number of further readings that may be tried for words that are not plain. */
+  /** How many more expansions may be tried for arguments that are not plain text. */
   guessesLeft: number
 }
 
@@ -212,7 +212,7 @@ export type ExecutionContext = {
    * script.
    */
   fed: boolean
-  /** The kind of words that the command before it prints. */
+  /** The kind of output of the command before it in a pipe. */
   feeds: InputKind
   input: string | null
   depth: number

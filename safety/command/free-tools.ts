@@ -47,7 +47,7 @@ function gitTool(words: readonly string[], cwd: string | null): FreeTool | null 
   return null
 }
 
-/** Whether words are `-n 5`. */
+/** Whether the argument at `at` is a part of `-n 5`. */
 const isCount = (words: readonly string[], at: number): boolean =>
   (words[at] === '-n' && /^\d+$/.test(words[at + 1] ?? '')) || (words[at - 1] === '-n' && /^\d+$/.test(words[at] ?? ''))
 

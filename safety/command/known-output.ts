@@ -2,9 +2,9 @@ import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
- * Programs that print words of a known form, with the options that keep it. A word that a
- * substitution makes of their output is judged by a sample. Any other option may print anything: a
- * separator, a template, a command line.
+ * Programs that print words of a known form, with the options that keep this form. An argument made
+ * of such output is judged by a sample. Any other option may print anything: a separator, a
+ * template, a command line.
  */
 
 /** The form of an output: one number or one name per line. */
@@ -132,7 +132,7 @@ export function knownOutputOf(words: readonly string[]): { form: OutputForm; sam
   return { form: printer.form, sample: isList ? `${printer.sample},4712` : printer.sample }
 }
 
-/** Removes from the words the first of these sequences that is present. */
+/** Removes the first of the sequences in `runs` that is among the arguments. */
 function takeOut(words: string[], ...runs: string[][]): boolean {
   for (const run of runs) {
     const at = words.findIndex((_, from) => run.every((text, index) => words[from + index] === text))

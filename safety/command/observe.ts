@@ -61,8 +61,8 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 }
 
 /**
- * Requires that a read as root depends only on its own words. The read runs without sandbox and
- * shell, so the rest of the text cannot change its words.
+ * Requires that a read as root depends only on its own arguments. The read runs without sandbox and
+ * shell, so the rest of the text cannot change them.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
@@ -194,7 +194,8 @@ const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
 /**
- * Lists files in a program's words that are settings for it, which only root may be able to write.
+ * Lists files among a program's arguments that are settings for it. Only root may be able to write
+ * these files.
  */
 function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))

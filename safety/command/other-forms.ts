@@ -9,7 +9,10 @@ type Form = (texts: readonly string[]) => string[] | null
 
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
-/** Returns the words without this option, also within clusters; null if it is not present. */
+/**
+ * Returns the arguments without an option, which may also be one letter of `-abc`; null if the
+ * option is absent.
+ */
 function without(texts: readonly string[], letter: string, long: string): string[] | null {
   const left = texts.flatMap((text) => {
     if (text === long || text === `-${letter}`) return []

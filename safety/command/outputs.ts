@@ -8,8 +8,8 @@ import type { Word } from './parse.ts'
  */
 
 /**
- * `words`: the form that ends; null if there is none, empty if the command is best dropped from its
- * pipe.
+ * A command that may not end by itself. `words`: the command and arguments that do end; null if
+ * there are none, empty if the pipe needs no such command.
  */
 export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
@@ -101,13 +101,17 @@ function isEndlessInterval(operands: readonly Word[]): boolean {
 
 type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 
-/** Lists the words to drop and to add. Adds nothing if the command already limits its output. */
+/**
+ * Lists the arguments to drop and to add. Adds nothing if the command already limits its output.
+ */
 function enough({ enough, instead }: Endless, reading: CommandReading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
   return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
 }
 
-/** Returns the words without the options that make the command endless, and with a bound. */
+/**
+ * Returns the command without the options that make it endless, and with an option that ends it.
+ */
 function bounded(
   reading: CommandReading,
   words: readonly Word[],

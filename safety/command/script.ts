@@ -190,8 +190,7 @@ function judgeSimple(
 }
 
 /**
- * Judges a function or alias of the text with the words of its call, for the list of forbidden
- * commands.
+ * Judges a call of a function or alias that the text defines, by the list of forbidden commands.
  */
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis

@@ -50,7 +50,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
   return findings
 }
 
-/** Lists the directories in which the command may run, and those in its own words. */
+/** Lists the directories in which the command may run, and those that its arguments name. */
 function directoriesOf({ values }: CommandReading, { directories }: ValueContext): readonly string[] {
   const entered = values.filter(({ kind }) => kind === 'directory')
   return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]
