@@ -23,7 +23,7 @@ import type { ResourceRule } from './resource-rules.ts'
 export type KnownResource = ResourceRef & {
   kind: InventoryKind
   names: readonly string[]
-  /** The one key that all names of the resource share. */
+  /** The key under which all names of the resource are one resource. */
   canonical: string
   /**
    * Whether exporters for other machines run on this resource, according to an inventory or to the

@@ -84,7 +84,7 @@ const anyLikely = new RegExp(`(?:${likelyNamePattern})$`, 'i')
 /** Returns the kind of secret that a name holds, or null. */
 export function kindOfName(name: string): SecretKind | null {
   if (name.length > 120 || !any.test(name) || harmless.test(name)) return null
-  // Reads `accessKey` and `access key` as `access_key`.
+  // Reads `access key` as `access_key`.
   const plain = name.replace(/ /g, '_')
   return named.find(([pattern]) => pattern.test(plain))?.[1] ?? null
 }

@@ -90,8 +90,8 @@ function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: read
 }
 
 /**
- * Ends a holder later, because a program may be about to enter. A program that is already inside
- * stays there.
+ * Ends the process that holds namespaces after ten seconds, because a program may be about to enter
+ * them. A program that is already inside stays there.
  */
 function endLater(child: ChildProcess): void {
   setTimeout(() => end(child), 10_000).unref()

@@ -216,7 +216,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // No process remains.
+    // Ignores the error, because no process of the group remains.
   }
 }
 

@@ -70,8 +70,8 @@ export function findEndPlaces(instance: Instance, migrations: number, options: E
 }
 
 /**
- * Tries every choice of this many VMs, from this kind on, that moves less memory than the best plan
- * so far.
+ * Chooses `left` more VMs to move, among the groups of equal VMs from index `from` on. Tries every
+ * choice that moves less memory than the best plan so far.
  */
 function chooseMovers(
   all: EndPlaceSearch,

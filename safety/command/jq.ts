@@ -30,8 +30,8 @@ const endless =
   /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
 
 /**
- * Matches functions that make much data from little: a walk that creates its path, all pairs, a far
- * index, powers, a replacement that an old jq never ends.
+ * Matches functions that make much data from little: `recurse` over paths that it creates itself,
+ * combinations, powers, an index of many digits, and a replacement that an old jq never ends.
  */
 const growing =
   /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/

@@ -28,7 +28,8 @@ const adding =
 
 /** Forms with the same answer that do less, or obey fewer settings. */
 const saferForms: Readonly<Record<string, Form>> = {
-  // Shows the server's answer without following redirections, and without the user's .curlrc.
+  // Follows no redirections, so that the server's own answer is shown; if the command follows none
+  // anyway, ignores the user's .curlrc.
   curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
   // Uses the data that was last fetched, without the network.
   dnf: adding('-C'),

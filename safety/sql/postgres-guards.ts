@@ -16,7 +16,10 @@ const maxKeptBytes = 32_000_000
 /** Bytes that the server itself needs for each collected value. */
 const perValueBytes = 64
 
-/** SQLSTATE with which a guarded statement ends: for a hidden value, and for too much. */
+/**
+ * SQLSTATEs with which a guarded statement ends: `hiddenState` for a hidden value, `tooMuchState`
+ * for too much data.
+ */
 export const hiddenState = '2201G'
 export const tooMuchState = '22011'
 
@@ -117,7 +120,10 @@ const count = (size: string): string => {
 /** Quotes a regular expression as a text of PostgreSQL. */
 const quoteForm = (form: string): string => `$nightshift$${form.replaceAll('\\b', '\\y')}$nightshift$`
 
-/** Includes `\\x`, because bytes are not read here and so may never be split. */
+/**
+ * Includes `\\x`, the beginning of bytes. Bytes are not searched for secrets, so they may never be
+ * split.
+ */
 const hiddenForms = quoteForm([statementForms, secretPairs, nodeTree, /^\\x/].map(({ source }) => source).join('|'))
 
 /**
