@@ -81,7 +81,7 @@ export type Hook = (
  * them.
  */
 export function getCallerAddress(c: Context): string {
-  // A test that calls the app directly has no socket.
+  // Returns `unknown` without a socket, as in a test that calls the app directly.
   if (!(c.env as { incoming?: unknown } | undefined)?.incoming) return 'unknown'
   return getConnInfo(c).remote.address ?? 'unknown'
 }

@@ -366,7 +366,7 @@ export function whyUnnameable(
   return null
 }
 
-/** Fills the values into every text of a step. */
+/** Replaces the placeholders in every text of a step by their values. */
 export function fillStep<T>(step: T, words: TemplateWords): T {
   if (typeof step === 'string')
     return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T

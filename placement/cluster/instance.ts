@@ -104,7 +104,7 @@ export type Instance = {
   groups: number
   /** The current host. */
   home: number[]
-  /** The row in `allows`. */
+  /** The first index of `allows`, for the rule of each entry. */
   rule: number[]
   /** Whether a target may take VMs with this rule, regardless of capacity: by rule and target. */
   allows: boolean[][]

@@ -101,7 +101,7 @@ export type Tree = {
    */
   nested: Simple[][]
   shapes: { shape: ShellShape; text: string }[]
-  /** The parser's first error. */
+  /** The first error that the parser reported; null if the text could be parsed. */
   error: string | null
   /** Definitions that the text has made so far. */
   constants: Constants

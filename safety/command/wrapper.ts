@@ -62,7 +62,7 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
     if (text === '--') {
       at += 1
       if (wanted > 0) continue
-      // Ends the options here; variables may still follow.
+      // Ends the options at `--`; assignments of variables may still follow.
       if (!level.wrapper.assignments || !isAssignment(words[at]?.text)) break
       ended = true
       continue

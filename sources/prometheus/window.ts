@@ -75,7 +75,10 @@ export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolRead
 const isAsked = ({ text }: Plain, windowSeconds: number): boolean =>
   judgePromql({ promql: `max_over_time(${text}[${windowSeconds}s])`, windowSeconds: 0, stepSeconds: 1 }).ok
 
-/** A part that failed is reported, and the other parts are still shown. */
+/**
+ * Returns null for a part that the source refused, so that the other parts are still shown. The
+ * caller reports the missing part.
+ */
 const orNull = (error: unknown): null => {
   if (error instanceof SourceError) return null
   throw error
