@@ -60,7 +60,7 @@ const wordsOf = ({ registeredArguments }: Command): string[] =>
  * stderr.
  */
 export async function runCommand(program: Command, argv: string[]): Promise<void> {
-  // The reader of stdout may stop early, as `head` does.
+  // Ends without an error if the reader of stdout stops early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error

@@ -286,7 +286,7 @@ function toSought(label: string, labels: AlertLabels): Sought[] {
   const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
   const isPublic = isPublicName(label, labels)
   const machine: Sought = { label, names, kinds: [...machineKinds, 'device'], isPublic }
-  // Tries an address that is not a machine also as a target, with its port.
+  // Tries an address also as a scrape target, with its port, because it may belong to no machine.
   const target: Sought = { label, names: namesOf(value), kinds: ['target'] }
   if (names.length === 0) return []
   if (isAddressLabel(label)) return [machine, target]

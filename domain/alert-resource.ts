@@ -89,7 +89,8 @@ export function chooseResource(
     const outcome = look(sought, registry)
     const label = written.get(sought.label) ?? sought.label
     const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
-    // Reports a label once, although it may be tried as several kinds.
+    // Reports a label without a resource only once, although it is tried as several kinds, and not
+    // at all if it seldom names a resource (`isSeldom`).
     const isUntold = outcome.result === 'unknown' && sought.isSeldom
     if (!isRepeated && !isUntold) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {

@@ -60,7 +60,7 @@ export const productNames: readonly string[] = [
     'FreeNAS',
     'NetApp',
   ],
-  // Message queues and service meshes.
+  // Message queues, application servers and service meshes.
   ...[
     'RabbitMQ',
     'ActiveMQ',
@@ -102,7 +102,7 @@ export const productNames: readonly string[] = [
     'LibreNMS',
     'VictoriaMetrics',
   ],
-  // Hypervisors and hardware.
+  // Hypervisors, hardware and operating systems.
   ...[
     'ESXi',
     'VMware',

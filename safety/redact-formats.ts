@@ -281,7 +281,7 @@ export const formats: SecretRule[] = [
   ),
   // Oracle's thin driver: user/password@host
   rule('password', ['oracle:'], /(?<head>\boracle:(?:thin|oci\d?):[\w.$-]{1,64}\/)(?<value>[^\s"'\\@/]{1,128})(?=@)/g),
-  // A sentence that announces the secret.
+  // Sentences that announce a password.
   ruleIf(
     'password',
     (value) => looksRandom(value, 10),

@@ -32,7 +32,10 @@ const areHosts = ({ faults }: PlayStage): boolean =>
 const isThere = ({ target, hit }: PlayStage, id: string): boolean =>
   [target, ...hit].some((each) => shardOf(each) === shardOf(id))
 
-/** A scenario of hosts uses all hosts, because VMs of one host may move to any other. */
+/**
+ * Whether an incident is about a stage of a scenario. A fault of hosts is about all hosts, because
+ * VMs of one host may move to any other.
+ */
 const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
   resource !== null &&
   (isThere(stage, resource.id) ||

@@ -44,11 +44,11 @@ export type Rule = {
   without?: string[]
   /** Columns that are reported as changed but whose values are never shown. */
   secret?: string[]
-  /** Set if rows are removed at their end without an entry. */
+  /** Set if expired rows are removed without an entry in the audit log. */
   passes?: true
   /** Set if only changes of some columns are recorded, so that there is no whole row to compare. */
   inPart?: true
-  /** Whether the change has its entry. */
+  /** Whether the audit log has an entry for the change. */
   isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
 }
 

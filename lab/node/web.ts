@@ -137,7 +137,7 @@ function rotate(): void {
     try {
       renameSync(`${accessLog}.${n}`, `${accessLog}.${n + 1}`)
     } catch {
-      // The node does not have so many rotated files yet.
+      // Ignores the error, because the node may not have so many rotated files yet.
     }
   }
   renameSync(accessLog, `${accessLog}.1`)

@@ -114,7 +114,7 @@ export type Instance = {
   movable: boolean[]
 }
 
-/** The names for the numbers. */
+/** The names of hosts, placement groups and HA groups, by their numbers in the instance. */
 export type Names = { hosts: string[]; placementGroups: PlacementGroup[]; groups: string[] }
 
 export function buildInstance(

@@ -124,7 +124,8 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   for (const units of tableUnits) {
     const sizeClasses = buildSizeClasses(instance, units)
     if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return best
-    // If sizes have a large common divisor, both limits give the same table.
+    // Stops if the next unit gives the same table, as it does if the sizes have a large common
+    // divisor.
     const largest = Math.max(...sizeClasses.room.map(({ ram, cpu }) => ram + cpu))
     if (largest === cells) break
     cells = largest
@@ -258,7 +259,7 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 async function closeGap(state: SearchState): Promise<void> {
   const { instance, engine, mip } = state
   if (!isFewHosts(instance)) await solveRestarts(state)
-  // A plan that leaves VMs down was not yet tested for fewer migrations.
+  // Searches for a place for the VMs that stay down.
   if (!isComplete(state)) await findPlace(state)
   for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)

@@ -9,7 +9,10 @@ import { type Move, search } from './search.ts'
  * A rule or limit of an instance: a host's RAM or CPU, an HA group, a rule about hosts, an evacuee.
  */
 export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
-/** `moves` is the plan that was found after the change. */
+/**
+ * A change of one limit that makes a plan possible. `moves` is the plan that was found after the
+ * change.
+ */
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**

@@ -152,7 +152,7 @@ function isEmpty(data: unknown): boolean {
   if (typeof data !== 'object') return String(data).trim() === ''
   if (Array.isArray(data)) return data.length === 0
   const { stdout, content, total, isEmpty: saysEmpty, ...others } = data as Record<string, unknown>
-  // Uses the reading's own field, because its lists are nested more deeply.
+  // Uses the field `isEmpty` of a reading, because its lists are nested more deeply.
   if (typeof saysEmpty === 'boolean') return saysEmpty
   if (typeof stdout === 'string') return stdout.trim() === ''
   if (typeof content === 'string') return content.trim() === ''

@@ -143,7 +143,7 @@ type SelectWords = {
    */
   checkTable: (parts: string[]) => void
   types: ReadonlySet<string>
-  /** Words between two operands. */
+  /** Words that stand between two operands, such as `div`. */
   operators: ReadonlySet<string>
   constants: ReadonlySet<string>
   intervalUnits: ReadonlySet<string>

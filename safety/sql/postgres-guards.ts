@@ -156,7 +156,7 @@ const replaceAll = (text: string, form: string, flags: string): string =>
   `pg_catalog.regexp_replace(${text}, ${form}, $nightshift$\\1?$nightshift$, '${flags}')`
 const mask = (text: string): string => replaceAll(replaceAll(text, maskForm, 'g'), bareForm, 'gi')
 
-/** Names that the grammar gives to columns. */
+/** Names that PostgreSQL gives to columns without a name. */
 const unnamed = 'array case coalesce greatest least nullif row exists'.split(' ')
 
 type Finding = { text: Buffer; edits: Map<number, Edit>; aliases: Set<string>; unread: string | null }

@@ -177,7 +177,9 @@ async function withTimes(
 /** Seconds in which a server searches back for the value of a point. */
 const lookbackSeconds = 300
 
-/** Only the end of a gap between two points is searched. */
+/**
+ * Builds the search for the time of a change. Searches only the end of a gap between two points.
+ */
 const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number) => ({
   from: Math.max(from, at - stepSeconds - lookbackSeconds),
   to: at,
