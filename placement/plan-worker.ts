@@ -75,7 +75,7 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   }
   const restMs = endMs - survivabilityMs * part
   const why = await explainIncomplete(request, incumbent, { engine, next, restMs })
-  // A repair that leaves one VM down is also a plan, and may be a better one.
+  // Takes the plan of a repair that leaves one VM down, if that plan is better.
   for (const { kind, index, moves } of why.infeasibility?.repairs ?? []) {
     const candidate = { moves, unplaced: [index] }
     if (kind !== 'vm' || !isBetter(instance, candidate, incumbent)) continue

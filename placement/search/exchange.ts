@@ -61,7 +61,7 @@ export async function askForPlan(state: SearchState, scope: Scope, rounds: numbe
   await askFewest(state, scope, rounds)
 }
 
-/** Searches fewer migrations with as many starts of each priority. */
+/** Searches a plan with fewer migrations that starts as many VMs of each priority. */
 async function askFewest(state: SearchState, scope: Scope, rounds: number): Promise<void> {
   const { instance, incumbent, forcedMigrations } = state
   const maxMigrations = incumbent.moves.filter(({ vm }) => instance.movable[vm]).length - 1

@@ -19,8 +19,8 @@ export function isSmall({ targets, movable, evacuees }: Instance): boolean {
 /** The most states of the search through all orders. */
 export const maxStates = 150_000
 /**
- * Places that are tried per state before the search is given up, because one state may start
- * evacuees in very many ways.
+ * Most places that are tried for each state before the search is given up. A limit is needed,
+ * because one state may start evacuees in very many ways.
  */
 const triesPerState = 100
 /** Number of tries between two checks of the deadline. */

@@ -32,7 +32,7 @@ import { bringHome, countColumns } from './who-starts.ts'
  * plan or proof.
  */
 
-/** Work of some hundredths of a second, in examined hosts. */
+/** Most hosts that the search for final hosts examines, which takes some hundredths of a second. */
 const endPlacesWork = 1_500_000
 const slackCosts = [30, 60]
 /**

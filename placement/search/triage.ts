@@ -43,7 +43,8 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
-  // The engine of the previous model is still running.
+  // Tries the proof by prices again. Uses the engine only if it ended with a claim, because
+  // otherwise it may still be working on the previous model.
   await certify(given, state.incumbent.triage && mip)
 }
 

@@ -113,7 +113,7 @@ export async function bringHome(
     if (away.length === 0) return
     const hosts = new Set<number>()
     const near = nearHosts[visit % nearHosts.length] as number
-    // Chooses first the hosts whose VMs are on each other.
+    // Chooses hosts that belong together, because VMs of one of them have moved to another.
     for (const [vm, host] of shuffle(away, random)) {
       if (hosts.size >= near) break
       if (hosts.size === 0 || hosts.has(host) || hosts.has(home[vm]!)) hosts.add(host).add(home[vm]!)

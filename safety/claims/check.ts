@@ -112,7 +112,8 @@ function mustBeFresh(
 ): boolean {
   if (clause.tense === 'past') return false
   if (clause.tense === null) return kind === 'is'
-  // Accepts a past sentence with a quoted present: "was critical: process is not running".
+  // Accepts the present tense after a colon if it is quoted and the sentence before it is in the
+  // past: "was critical: process is not running".
   const isQuoted =
     clause.isAfterColon && places.some(({ line, from, to }) => line.slice(from, to).includes(foldText(clause.raw)))
   return !(isQuoted && kind !== 'is' && clauses.some(({ tense, start }) => tense === 'past' && start < clause.start))

@@ -16,7 +16,7 @@ type ValueContext = {
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The known names in the text. */
+  /** The names in the text that are among `knownNames`. */
   names: Set<string>
   secrets: readonly string[]
 }
