@@ -77,7 +77,7 @@ export type CommandVerdict = {
   rootRead: RootRead | null
   /** Base names of all commands in the text, including nested ones, without those of `rootRead`. */
   commands: string[]
-  /** The known names in the text. */
+  /** The names in the text that are among the known ones (`knownNames`). */
   names: string[]
 }
 
@@ -170,7 +170,7 @@ export const tooComplex: Finding = {
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The known names in the text. */
+  /** The names in the text that are among the known ones (`knownNames`). */
   names: Set<string>
   /** Commands that may read with `sudo -n`, each as the JSON of its words. */
   rootReads: ReadonlySet<string>
