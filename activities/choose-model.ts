@@ -94,7 +94,7 @@ function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [Routed
   return [first, ...others.filter((each) => protocol === 'json' || each.protocol !== 'json')]
 }
 
-/** The model and protocol with which the run began. */
+/** The model and protocol with which the run of the investigation began. */
 type Begun = { route?: string; protocol: RunProtocol }
 
 /**

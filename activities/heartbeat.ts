@@ -1,8 +1,8 @@
 import { activityInfo, Context } from '@temporalio/activity'
 
 /**
- * The thing that each activity waits for. Every heartbeat contains it, so that Temporal's pages
- * show it.
+ * What each activity waits for, such as a free slot, and since when. Every heartbeat contains it,
+ * so that Temporal's pages show it.
  */
 export const waits = new WeakMap<Context, { waitsFor: string; since: string }>()
 

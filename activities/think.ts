@@ -45,9 +45,10 @@ export function thinkActivities(deps: ThinkDeps) {
   return {
     /**
      * Takes one turn of the model: asks, parses, and writes the answer. The first `model_answered`
-     * row wins, so that a retry after a crash finds it and pays nothing twice. Returns fixed words;
-     * throws RetryLater while the model may come back. With `mayWait`, returns `waiting` if all
-     * slots are taken: the run has a place in the queue, and must call `awaitSlot`.
+     * row wins, so that a retry after a crash finds it and pays nothing twice. Returns the kind of
+     * the outcome, without the model's text. Throws RetryLater while the model may come back. With
+     * `mayWait`, returns `waiting` if all slots are taken: the run has a place in the queue, and
+     * must call `awaitSlot`.
      */
     async think({ mayWait = false, ...turn }: TurnRef & { mayWait?: boolean }): Promise<TurnOutcome> {
       const signal = cancellationSignal()

@@ -28,7 +28,8 @@ export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Sus
     for (const { host, vms } of suspects) {
       const on = (key: string) => targets.filter((target) => isOn(target, names.get(key) ?? []))
       const ofVms = vms.map((vm) => toWitness(`${who}, which scrapes ${vm},`, on(`vm:${vm}`)))
-      // A VM that does not respond may be stopped. A VM that responds works, wherever its host is.
+      // Uses only VMs that respond, as signs that the host is alive. A VM that does not respond may
+      // be stopped.
       const said = [toWitness(who, on(`host:${host}`)), ...ofVms.filter((each) => each?.says === 'up')]
       found.get(host)?.push(...said.filter((each) => each !== null))
     }

@@ -29,7 +29,7 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
    * The address of this server for people, if a proxy makes it differ from the address of requests.
    */
   publicUrl: string | null
-  /** The words before a command on the machine of this process. */
+  /** What people type before a command on the machine of this process. */
   commandPrefix: string
   /** The address of Temporal's pages, for links to a run. */
   /** Hosts to which web pushes may be sent: `PUSH_SERVICES`. */
@@ -81,7 +81,7 @@ export type Hook = (
  * them.
  */
 export function getCallerAddress(c: Context): string {
-  // A test that calls the app directly has no socket.
+  // Returns `unknown` without a socket, as in a test that calls the app directly.
   if (!(c.env as { incoming?: unknown } | undefined)?.incoming) return 'unknown'
   return getConnInfo(c).remote.address ?? 'unknown'
 }

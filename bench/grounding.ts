@@ -13,9 +13,9 @@ import {
 import { report } from './stage.ts'
 
 /**
- * Plays recorded public investigations through the real loop, judge and ledger. A diagnosis must
- * count as shown if the readings prove it. It must not count as shown if the deciding reading is
- * missing, the readings are another case's, or a scripted model lies.
+ * Repeats recorded public investigations through the real loop, judge and claim check. A diagnosis
+ * must count as shown if the readings prove it. It must not count as shown if the deciding reading
+ * is missing, the readings are another case's, or a scripted model lies.
  */
 
 /**
@@ -122,7 +122,7 @@ function rowOf(results: readonly PlayedResult[], reads: number, at: number, word
   return (searched ?? results[at])?.seq ?? noRow
 }
 
-/** Returns whether a result shows the words, as the ledger reads both. */
+/** Returns whether a result shows the words, as the claim check reads both. */
 const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
 
 /**
@@ -222,7 +222,7 @@ async function playAll(player: Player, known: readonly Diagnosed[]): Promise<Pla
 }
 
 /**
- * Plays trials. One run tries several endings one after another. When an ending is recorded, the
+ * Runs trials. One run tries several endings one after another. When an ending is recorded, the
  * remaining trials need another run.
  */
 async function playTrials(player: Player, chosen: Trial[], own: Diagnosed, other: Diagnosed): Promise<Played[]> {

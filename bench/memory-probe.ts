@@ -16,7 +16,7 @@ export type MemoryUse = {
    */
   threadsUsedMb: number
   threadsHeldMb: number
-  /** Buffers to which heaps point. */
+  /** Memory of buffers outside of the heaps, to which the heaps refer. */
   externalMb: number
   /** Memory outside of V8: the SDK's core, the allocator, the program's code. */
   otherMb: number

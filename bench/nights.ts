@@ -8,8 +8,8 @@ import { startServers } from './servers.ts'
 import { median } from './stage.ts'
 
 /**
- * Plays two nights with the real product and the lab's real processes, one with the page gate at
- * five minutes and one without. Both have the same critical faults, up to three at a time on
+ * Simulates two nights with the real product and the lab's real processes, one with the page gate
+ * at five minutes and one without. Both have the same critical faults, up to three at a time on
  * different nodes, and randomly killed workers and API servers. Reports, as the lab's oracle
  * judges, who would be woken, whether a page came late, and whether a critical incident was missed.
  */

@@ -151,7 +151,7 @@ type Talk = {
   bodies: Map<string, string>
   called: Set<string>
   at: string
-  /** The messages as recorded. */
+  /** The texts of the recorded messages. */
   heard: string[]
   /** How many characters the recording cut from messages other than results. */
   cut: number

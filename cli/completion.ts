@@ -3,7 +3,7 @@ import type { CliCommand } from './connection.ts'
 import { parseOneOf, print } from './ui/terminal.ts'
 
 /**
- * Adds `completion`. The script is complete, because its words are read from the commands
+ * Adds `completion`. The script is complete, because its completions are read from the commands
  * themselves.
  */
 export function addCompletionCommand(program: CliCommand): void {
@@ -59,7 +59,8 @@ complete -F _nightshift nightshift`
 }
 
 /**
- * Offers the words of the longest command on the line, as in bash. Ignores the values of options.
+ * Offers the sub-commands and options of the longest command on the line, as in bash. Ignores the
+ * values of options.
  */
 function buildFishScript(words: Words): string {
   const cases = [...words].map(

@@ -29,7 +29,7 @@ export class CliCommand extends Command {
   }
 
   /**
-   * Passes `-q` and `--no-color` to the command as words, because they may belong to another
+   * Passes `-q` and `--no-color` to the command as arguments, because they may belong to another
    * program.
    */
   takesForeignWords(): this {

@@ -13,8 +13,8 @@ import { beQuiet, inert, inertJsonText, paint, printError } from './ui/terminal.
 const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
 
 /**
- * Builds the program, and runs nothing. Without a word it loads all commands. With a word it loads
- * this command, and the others only by name, so that a short command stays fast.
+ * Builds the program, and runs nothing. Without a first argument it loads all commands. With one it
+ * loads the command of that name, and the others only by name, so that a short command stays fast.
  */
 export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')
@@ -60,7 +60,7 @@ const wordsOf = ({ registeredArguments }: Command): string[] =>
  * stderr.
  */
 export async function runCommand(program: Command, argv: string[]): Promise<void> {
-  // The reader of stdout may stop early, as `head` does.
+  // Ends without an error if the reader of stdout stops early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error

@@ -111,7 +111,7 @@ export function databaseAddress(db: Db): string {
   return addresses.get(db) as string
 }
 
-/** Runs in the caller's transaction if there is one, otherwise in a new one. */
+/** Runs `act` in the caller's transaction if there is one, otherwise in a new transaction. */
 export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
 }

@@ -12,7 +12,7 @@ const maxShareOfConnections = 0.9
 /** Milliseconds for which a full disk is reported after a failed write. Only a write detects it. */
 const diskFaultMs = 300_000
 
-/** `remedy`: contains the SQL statement that helps. */
+/** A problem of the database. `remedy`: contains the SQL statement that helps. */
 export type Trouble = { what: string; remedy: string }
 
 /** Finds what keeps a database that responds from working; null if there is no problem. */

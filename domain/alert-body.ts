@@ -33,8 +33,8 @@ export type RefusedBody = {
 }
 
 /**
- * A guess at the format of a refused body. `mapping`: which of its fields correspond to which
- * fields of `generic`.
+ * A guess at the format of a refused body. `mapping`: the fields of the body that correspond to
+ * fields of the format `generic`.
  */
 export type BodyHint = {
   nearest: { dialect: string; has: string[]; missing: string[] } | null

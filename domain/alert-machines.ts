@@ -98,8 +98,8 @@ export type Sought = {
   /** Accepted only if the exporter is known to report on other machines. */
   isFromExporter?: boolean
   /**
-   * Accepted only for a server that is known by this address. Other names of such a server may be
-   * those of what it contains.
+   * Accepted only for a server that is known by this address, because another name may belong to an
+   * object in the server.
    */
   isServer?: boolean
   /** The label seldom has this meaning. If nothing has the name, the attempt is not reported. */
@@ -118,7 +118,10 @@ const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fq
 const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
 export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, 'instance'] as const
 
-/** Exporters that report on machines other than their own, by job; by default port below. */
+/**
+ * Matches jobs of exporters that report on other machines. Such exporters are also known by their
+ * default port (below).
+ */
 const tellsOfOthers =
   /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
 export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
@@ -283,7 +286,7 @@ function toSought(label: string, labels: AlertLabels): Sought[] {
   const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
   const isPublic = isPublicName(label, labels)
   const machine: Sought = { label, names, kinds: [...machineKinds, 'device'], isPublic }
-  // Tries an address that is not a machine also as a target, with its port.
+  // Tries an address also as a scrape target, with its port, because it may belong to no machine.
   const target: Sought = { label, names: namesOf(value), kinds: ['target'] }
   if (names.length === 0) return []
   if (isAddressLabel(label)) return [machine, target]

@@ -23,7 +23,7 @@ import type { ResourceRule } from './resource-rules.ts'
 export type KnownResource = ResourceRef & {
   kind: InventoryKind
   names: readonly string[]
-  /** The one key that all names of the resource share. */
+  /** The key under which all names of the resource are one resource. */
   canonical: string
   /**
    * Whether exporters for other machines run on this resource, according to an inventory or to the
@@ -89,7 +89,8 @@ export function chooseResource(
     const outcome = look(sought, registry)
     const label = written.get(sought.label) ?? sought.label
     const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
-    // Reports a label once, although it may be tried as several kinds.
+    // Reports a label without a resource only once, although it is tried as several kinds, and not
+    // at all if it seldom names a resource (`isSeldom`).
     const isUntold = outcome.result === 'unknown' && sought.isSeldom
     if (!isRepeated && !isUntold) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {
@@ -168,8 +169,8 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
 }
 
 /**
- * Whether the name is the server's address. This distinguishes the server from what it contains: a
- * plain `mysql` may also be a container, or a database of the server.
+ * Whether the name is the server's address. A plain name such as `mysql` may also belong to a
+ * container, or to a database of the server.
  */
 function isAtAddress({ names }: KnownResource, name: string): boolean {
   if (/:\d+$/.test(name)) return true

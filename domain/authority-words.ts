@@ -41,10 +41,7 @@ export function describeToken({ role, operator, scopes, expiresAt }: DescribedTo
   )
 }
 
-/**
- * Cuts a UTC time to the minute, because the text of a row and the text of its JSON may differ
- * after the minute.
- */
+/** Cuts a UTC time to the minute, because a row and its JSON may write seconds differently. */
 export const toMinute = (at: string): string => at.slice(0, 16)
 
 export function describeGrant({ uses, hours }: { uses: number; hours: number }): string {

@@ -38,7 +38,7 @@ const doneOutcomes = [
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
 /**
- * On what the cause is based: a supported hypothesis, a repair that was verified, the text of an
+ * The basis of the stated cause: a supported hypothesis, a repair that was verified, the text of an
  * ending, the text with which the agent asks for approval, or nothing.
  */
 const causeStates = ['supported', 'survived', 'held', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const

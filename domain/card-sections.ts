@@ -258,8 +258,8 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
 }
 
 /**
- * Reports that the incident is about another resource than the targets, as for VMs of a dead host.
- * This sentence comes first, so that no long list cuts it off.
+ * Reports that the incident is about a resource other than the targets, such as the dead host of
+ * the VMs. This sentence comes first, so that no long list cuts it off.
  */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []

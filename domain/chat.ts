@@ -231,8 +231,8 @@ export const learnedProfile = z.strictObject({
 export type LearnedProfile = z.infer<typeof learnedProfile>
 
 /**
- * Combines all that is known. A fact that a refused request showed (in `shape`) overrides a report
- * of the server.
+ * Combines all known abilities. A fact that a refused request showed (in `shape`) overrides a
+ * report of the server.
  */
 export function abilitiesOf(stored: Record<string, unknown>, shape: RequestShape): ModelAbilities {
   const known = Object.keys(modelAbilities.shape).map((name) => [name, can.safeParse(stored[name]).data ?? 'unknown'])

@@ -247,7 +247,7 @@ export type EventMetadata = {
     status: number | null
     activityAttempt: number
     retryAfterMs: number | null
-    /** The same as in `model_answered`. */
+    /** The address of the model server, as in `model_answered`. */
     server?: string
     route?: string
   }

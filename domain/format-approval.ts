@@ -42,7 +42,7 @@ export const partTitles = {
   next: 'Next calls of the same answer',
 }
 
-/** Formats ` and 2 more calls of the same answer`; empty for none. */
+/** Formats ` and 2 more calls of the same answer` of the model; empty for no other call. */
 export function formatAlsoAsked(count = 0): string {
   return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
 }

@@ -11,7 +11,7 @@ export type Heartbeat = {
   name: string
   labels: Record<string, string>
   lastSeenAt: string
-  /** How many request bodies contained the heartbeat. */
+  /** How many request bodies contained this heartbeat alert. */
   sights: number
   /** The longest time between two heartbeats. */
   longestGapSeconds: number

@@ -29,7 +29,7 @@ const moduleOption = /^(?:-m|--module-name)=?/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
 
-/** Explains why these words contain a script; null if they are a program and its arguments. */
+/** Explains why a command contains a script; null if it is a program and its arguments. */
 export function findScriptText(words: readonly string[]): string | null {
   for (const [at, word] of words.entries()) {
     const name = baseName(word)
@@ -60,15 +60,15 @@ function moduleOf(words: readonly string[]): string {
 }
 
 /**
- * Whether a word behind wrappers is a program: not a wrapper, and not an option, setting or number
- * of a wrapper.
+ * Whether a word after `sudo`, `env` or another wrapper is a program: not a wrapper, and not an
+ * option, setting or number of a wrapper.
  */
 const isProgramWord = (word: string): boolean =>
   !/^(?:-|[A-Za-z_]\w*=|[\d.]+[smhd]?$)/.test(word) && !wrappers.test(baseName(word))
 
 /**
- * Whether such a program may pass a text to a shell. `env A=b program` and `flock FILE program`
- * pass only arguments to a program.
+ * Whether a program that starts other programs may pass a text to a shell. `env A=b program` and
+ * `flock FILE program` pass only arguments to a program.
  */
 function handsOn(name: string, rest: readonly string[]): boolean {
   if (name === 'env') return rest.some((word) => /^(?:-[A-Za-z]*S|--split-string)/.test(word))
@@ -79,8 +79,8 @@ function handsOn(name: string, rest: readonly string[]): boolean {
 }
 
 /**
- * Whether a wrapper may start this word. Any word except an option may be a program, because the
- * value of an option looks the same.
+ * Whether a wrapper may start the word at `at` as a program. Any word except an option counts,
+ * because a program cannot be told from the value of an option.
  */
 function isBehindWrapper(words: readonly string[], at: number): boolean {
   return wrappers.test(baseName(words[0] ?? '')) && !(words[at] ?? '').startsWith('-')

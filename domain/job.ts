@@ -109,7 +109,7 @@ const rundeckStep = z.strictObject({
 export type RundeckStep = z.output<typeof rundeckStep>
 
 const stepFields = {
-  /** The program and its arguments. No shell reads these words. */
+  /** The program and its arguments. No shell reads the command. */
   command: z.array(template).min(1).max(100).optional(),
   cwd: place.optional(),
   env: z.record(z.string().regex(/^[A-Za-z_]\w{0,60}$/), z.union([z.string().max(2_000), from])).optional(),
@@ -366,7 +366,7 @@ export function whyUnnameable(
   return null
 }
 
-/** Fills the values into every text of a step. */
+/** Replaces the placeholders in every text of a step by their values. */
 export function fillStep<T>(step: T, words: TemplateWords): T {
   if (typeof step === 'string')
     return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T

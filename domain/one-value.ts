@@ -3,7 +3,10 @@ import { type InventoryKind, machineKinds, onceAlong } from './kinds.ts'
 import { resourceKey } from './registry.ts'
 import type { SiteFault } from './site.ts'
 
-/** Relations with at most one value: finds a second value, and what a new value replaces. */
+/**
+ * Handles relations that may have only one value: finds a second value, and what a new value
+ * replaces.
+ */
 
 /** A relation in a file, with its place in the file. */
 export type PlacedRelation = { relation: DeclaredRelation; place: string }

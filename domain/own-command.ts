@@ -54,8 +54,8 @@ export const ownCommands = [
 export const inCheckout = 'npm run -s nightshift --'
 
 /**
- * Returns what people type before a command here: `NIGHTSHIFT_COMMAND` of an image, the words for
- * npm if npm started this process, otherwise the name that the package or a symbolic link gives.
+ * Returns what people type before a command here: `NIGHTSHIFT_COMMAND` of an image, the npm command
+ * if npm started this process, otherwise the name that the package or a symbolic link gives.
  */
 export function commandPrefix(environment: Record<string, string | undefined>): string {
   if (environment.NIGHTSHIFT_COMMAND) return environment.NIGHTSHIFT_COMMAND

@@ -30,7 +30,7 @@ export type PostmortemAbout = Pick<
 export type IncidentLog = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
-/** The length above which a list is only counted. */
+/** The most items that a list of the report contains. */
 const maxListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {

@@ -60,7 +60,7 @@ export const productNames: readonly string[] = [
     'FreeNAS',
     'NetApp',
   ],
-  // Queues and meshes.
+  // Message queues, application servers and service meshes.
   ...[
     'RabbitMQ',
     'ActiveMQ',
@@ -102,7 +102,7 @@ export const productNames: readonly string[] = [
     'LibreNMS',
     'VictoriaMetrics',
   ],
-  // Machines.
+  // Hypervisors, hardware and operating systems.
   ...[
     'ESXi',
     'VMware',

@@ -53,7 +53,7 @@ export const report = z.object({
   until: z.string(),
   total: reportLine,
   byType: z.array(reportLine.extend({ type: z.string() })),
-  /** Every week of the range, named by its Monday. */
+  /** The outcome of each week of the range. `week` is the date of its Monday. */
   byWeek: z.array(reportLine.extend({ week: z.string() })),
   /** Pages that were not needed, newest first, at most 100. */
   spared: z.array(z.object({ incidentId: z.string(), title: z.string(), at: z.string(), text: z.string() })),

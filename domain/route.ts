@@ -20,7 +20,10 @@ const hours = z.strictObject({ from: timeOfDay, to: timeOfDay, zone: timeZone })
     'is the same as from, so the span is empty: leave hours out for the whole day, or set another time, such as 06:00',
 })
 
-/** The messages that a destination gets. Null for any part: all. */
+/**
+ * Conditions on the messages that a destination gets. A condition that is null allows every
+ * message.
+ */
 export const route = z.strictObject({
   severities: z.array(severity).min(1, 'must have at least one entry, such as critical').nullable().default(null),
   types: z.array(typeGlob).min(1, 'must have at least one entry, such as disk_*').max(50).nullable().default(null),

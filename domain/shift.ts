@@ -16,7 +16,7 @@ const shiftQuestion = z.object({
   summary: z.string(),
   status: z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed']),
   expiresAt: z.string(),
-  /** The person whose turn it is on the configured list. */
+  /** The person on the configured list whose turn it is to answer. */
   of: z.string().nullable(),
   /** True if the question woke nobody, because the budget was used up. */
   isHeld: z.boolean(),

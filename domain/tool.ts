@@ -70,7 +70,7 @@ export type DiscoveredThing = ResourceRef & {
 export type ListedNames = { on: ResourceRef; names: string[] }
 
 /**
- * The field with the command of a call: words without a shell (`argv`), or a text for bash.
+ * The field with the command of a call: arguments without a shell (`argv`), or a text for bash.
  * `directory`: the field for the working directory, and its default.
  */
 export type CommandField = {

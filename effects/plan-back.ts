@@ -12,8 +12,8 @@ export const movesBack = z.object({
 })
 
 /**
- * Fields without meaning here, because each step is verified against the current state, without a
- * search and its proof.
+ * Fields of a plan that have no meaning for moves back: no search made them, and each step is
+ * verified against the current state.
  */
 const plain = { lowerBound: 0, proof: { kind: 'engine' }, unplaced: [], obstacle: null, standing: null } as const
 

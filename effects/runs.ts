@@ -11,7 +11,7 @@ export type RunSignal = keyof typeof signals
 
 /**
  * Investigations, as this process reaches them through Temporal. Calls are best effort, with a time
- * limit: rows decide, the queue ticks once a minute, and a run reads its rows when it wakes.
+ * limit: rows decide, the queue ticks once a minute, and a run reads its rows when it continues.
  */
 export type Runs = {
   /** Sends a signal to a run. `gone`: no such run is open. `unreached`: Temporal did not answer. */

@@ -44,7 +44,7 @@ export function bytesByDirectory(root: string): Record<string, number> {
     try {
       bytes[top] = (bytes[top] ?? 0) + statSync(file).size
     } catch {
-      // The file was rotated away at this moment.
+      // Ignores the error, because the file was rotated away at this moment.
     }
   }
   return bytes

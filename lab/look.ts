@@ -248,7 +248,7 @@ async function missingPackage(directory: string, port: number): Promise<string |
     const response = await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: 'close' }, signal })
     return healthz.parse(await response.json()).missingPackage
   } catch {
-    // A node that does not respond reports nothing.
+    // Returns null, because a node that does not respond reports nothing.
     return null
   }
 }

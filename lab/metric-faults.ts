@@ -80,7 +80,7 @@ export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<vo
   if (fault === 'certificate_ending') await issueCertificate(lab, node)
   if (fault === 'error_rate' || fault === 'red_herring') renewSite(lab, node)
   if (fault === 'stale_lock') unlockSearch(lab, on)
-  // Leaked memory is freed only with the process.
+  // Kills the process, because only this frees leaked memory.
   if (fault === 'slow_leak') await lab.children.kill(on)
 }
 

@@ -3,8 +3,8 @@ import type { ResourceRef } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
 
 /**
- * A question in the agent's form. `trap`: what on the card speaks against the action; null if the
- * card is not a trap.
+ * A question in the agent's form. `trap`: the fact on the card that is a reason against the action;
+ * null if the card is not a trap.
  */
 export type PracticeCard = {
   approval: Approval & { evidence: Evidence[]; about: ResourceRef }

@@ -279,7 +279,7 @@ export function siteProblems(lab: Lab, node: NodePlan): string[] {
   try {
     routes = readFileSync(routesOf(lab, node), 'utf8')
   } catch {
-    // An unreadable file counts as a deviation.
+    // Ignores the error, because an unreadable file counts as a deviation below.
   }
   if (routes !== desiredRoutes(lab, node)) problems.push(`${routesFile} is not as desired`)
   if (readFeatures(lab, node) !== desiredFeatures) problems.push(`${featuresFile} is not as desired`)

@@ -28,7 +28,7 @@ export function hostsRunning(lab: Lab, vm: string): string[] {
       const fresh = Date.now() - statSync(file).mtimeMs < beatMs
       return pid > 0 && fresh && processState(pid) !== 'gone' ? [name.slice('running.'.length)] : []
     } catch {
-      // The host released the VM at this moment.
+      // Ignores the error, because the host may release the VM at this moment.
       return []
     }
   })
@@ -99,7 +99,7 @@ function startOf(beat: string): string | null {
   try {
     return processStartedAt(Number(readFileSync(beat, 'utf8')))
   } catch {
-    // The host released the VM at this moment.
+    // Ignores the error, because the host may release the VM at this moment.
     return null
   }
 }

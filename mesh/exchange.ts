@@ -81,7 +81,7 @@ export type AnswerReceiver = {
  */
 export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): AnswerReceiver {
   const begun = Promise.withResolvers<BegunAnswer>()
-  // A caller that has gone does not get the error.
+  // Ignores an error that no caller waits for any more.
   begun.promise.catch(() => {})
   const waiting: Uint8Array[] = []
   let bytes = 0

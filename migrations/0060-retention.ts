@@ -355,8 +355,8 @@ async function sweepBodies(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Records when the last round of removal was completed, so that it is visible if no process does
- * this duty.
+ * Records when the last round of removal was completed, so that it is visible if no process removes
+ * old data.
  */
 async function noteRounds(db: Kysely<unknown>): Promise<void> {
   await sql`

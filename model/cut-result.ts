@@ -4,8 +4,8 @@ import { isObject } from './json.ts'
 export const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
 /**
- * Limits for a long command line, whose middle is cut, because its program and last words identify
- * the process.
+ * Limits for a long command line, whose middle is cut, because its program and last arguments
+ * identify the process.
  */
 const maxCommandCharacters = 110
 const commandHead = 70

@@ -6,9 +6,9 @@ const maxSteps = 10
 
 /**
  * Builds the hint for followers: type, title, resolution, and up to ten of the leader's calls, with
- * arguments cut at 120 characters. `looks`: the deciding reads, with the follower's names; then
- * only writes are listed as steps, as the leader made them. Null if the leader did not resolve. The
- * text is untrusted data for its reader.
+ * arguments cut at 120 characters. `looks`: the reads that decided the leader's repair, with the
+ * names of the follower's resources. If they are given, only the leader's writes are listed as
+ * steps. Null if the leader did not resolve. The text is untrusted data for its reader.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },

@@ -141,7 +141,7 @@ export function certificateHolds(problem: PlacementProblem, { k, scale, price }:
 
 /**
  * Counts the migrations that no plan for all VMs can avoid, if the certificate holds: the VMs on
- * evacuated hosts, and one more than k others.
+ * evacuated hosts, and k + 1 other VMs.
  */
 export function certifiedBound(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
   return countForcedMigrations(problem) + k + 1

@@ -128,7 +128,7 @@ function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null 
 type ObstacleFacts = {
   problem: PlacementProblem
   names: Names
-  /** A shortage that sums prove, in words. */
+  /** A sentence about a shortage that sums prove. */
   shortage: string | null
   found: Infeasibility
   relaxed: PlanWithoutRacks | null

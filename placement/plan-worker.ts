@@ -29,7 +29,7 @@ export type PlanReport = Incumbent & {
   relaxed: Pick<Incumbent, 'moves' | 'unplaced'> | null
   survivability: { before: FailureOutcome[]; after: FailureOutcome[] } | null
   done: boolean
-  /** True if time ended a search, so that another machine may find another plan. */
+  /** True if the time limit ended a search. Another machine may then find another plan. */
   wasCut: boolean
 }
 
@@ -75,7 +75,7 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   }
   const restMs = endMs - survivabilityMs * part
   const why = await explainIncomplete(request, incumbent, { engine, next, restMs })
-  // A repair that leaves one VM down is also a plan, and may be a better one.
+  // Takes the plan of a repair that leaves one VM down, if that plan is better.
   for (const { kind, index, moves } of why.infeasibility?.repairs ?? []) {
     const candidate = { moves, unplaced: [index] }
     if (kind !== 'vm' || !isBetter(instance, candidate, incumbent)) continue
@@ -101,8 +101,8 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // If an engine proved that no plan exists, no end places exist either, even if there was no time
-  // to find the limits.
+  // Reports that no final hosts keep every rule if an engine proved it, even if there was no time
+  // to find the limits that conflict.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }
 }

@@ -72,8 +72,8 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   const movable = open.filter(({ vm, affinityGroup }) => {
     if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
     const own = affinityPeers.get(affinityGroup ?? '')
-    // VMs that are on one host, or that others join, stay, because making room is no reason to move
-    // them all.
+    // VMs that are on one host, or that others join, stay, because it is not worth moving all of
+    // them to make room.
     return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
   })
   const coLocated = Map.groupBy(

@@ -16,7 +16,8 @@ const toldInFull = 50
 const hostsTold = 3
 
 /**
- * VMs that a plan without rack constraints would start. Null if it was not tried, or is no better.
+ * VMs that a plan without rack constraints would start. Null if no such plan was tried, or the plan
+ * is no better.
  */
 export type PlanWithoutRacks = { starts: string[]; down: string[]; migrations: number }
 

@@ -27,8 +27,8 @@ function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: 
 
 /**
  * Decides whether VMs of this host may start elsewhere. One witness that sees the host alive
- * forbids it, whatever others state. Otherwise fencing is enough, or two witnesses that observe
- * different things, or a person's statement about this host. Pure and total.
+ * forbids such a start, whatever other witnesses state. Otherwise fencing is enough, or two
+ * witnesses that observe different things, or a person's statement about this host. Pure and total.
  */
 export function judgeDeath(death: Death, said: readonly string[], nowMs: number): JudgedDeath {
   const { host, witnesses, isForecast } = death
@@ -59,8 +59,8 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
 }
 
 /**
- * Returns why a plan may not start VMs of these hosts elsewhere; null if it may. A dispute comes
- * first, because no statement ends it.
+ * Returns the reason why a plan may not start VMs of these hosts elsewhere; null if it may start
+ * them. A dispute comes first, because no statement ends it.
  */
 export function whyNotDead(
   deaths: readonly Death[],

@@ -10,8 +10,9 @@ import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
 /**
- * Checks that an ending is a fact. `resolve_incident` may only state what rows show: that a write
- * held, that every alert is over, that no alert fires. Null if the ending is allowed.
+ * Checks that the rows support the ending of a run. `resolve_incident` may only state what rows
+ * show: that a write held, that every alert is over, that no alert fires. Null if the ending is
+ * allowed.
  */
 export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
@@ -105,7 +106,8 @@ function targetsOf(write: WriteState): string {
 /**
  * Whether something supports an unproven write. Either the incident's resource or the write's
  * target was read as unhealthy before and nominal after the write; or every alert is over, and one
- * that fired ended after the write. Does not count if the write touched what raises alerts.
+ * that fired ended after the write. The end of alerts does not count if the write touched the
+ * monitoring that raises alerts.
  */
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const about = [...(resource ? [resource] : []), ...write.targets].map(resourceKey)

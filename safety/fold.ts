@@ -28,8 +28,8 @@ export type WriteState = {
   verified: VerificationOutcome
   verifiedSeq: number | null
   /**
-   * Whether the write touched what raises alerts, so that the end of an alert after it shows
-   * nothing.
+   * Whether the write touched the monitoring that raises alerts. The end of an alert after such a
+   * write shows nothing.
    */
   touchesMonitoring: boolean
   /** The changes that the receiver reports. */
@@ -111,7 +111,7 @@ export type SafetyState = {
 }
 
 /**
- * Returns the phase. RESOLVING: nothing was looked up yet. READING: something was looked up.
+ * Returns the phase. RESOLVING: no resource was looked up yet. READING: a resource was looked up.
  * VERIFYING: a write waits for its verification.
  */
 export function phaseOf(state: SafetyState): Phase {
@@ -169,8 +169,8 @@ function hearAlert(
 }
 
 /**
- * Makes names in a person's message known from the turn that read the message. The resources were
- * not read, so there is no evidence and their health is unknown.
+ * Adds the names in a person's message to the known names, from the turn that read the message. The
+ * resources were not read, so there is no evidence and their health is unknown.
  */
 function readMessages(
   state: SafetyState,
@@ -217,7 +217,8 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
 }
 
 /**
- * `pending`: open approvals. A run that works on one call meanwhile does not wait for the others.
+ * `pending`: open approvals. A run that works on one call meanwhile does not wait for the other
+ * approvals.
  */
 type Clock = {
   beganMs: number | null
@@ -384,7 +385,7 @@ function recovering(state: SafetyState, tool: string, code: string): void {
   state.recoveries.attempted += 1
 }
 
-/** Matches programs, files and words of monitoring, which raises a platform's alerts. */
+/** Matches programs, files and words of the monitoring that raises alerts about a platform. */
 const monitoring =
   /alert-?manager|amtool|promtool|prometheus|grafana|vmalert|victoria-?metrics|thanos|mimir|loki|[a-z]+[-_]exporter|node_exporter|blackbox|zabbix|nagios|icinga|telegraf|netdata/i
 
@@ -421,8 +422,8 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
     laterAlerts: [],
     hasEndedAlert: false,
   })
-  // Forgets earlier reads, which may be repeated after a write; only the write itself may not
-  // follow at once.
+  // Forgets earlier reads, which may be repeated after a write; only the same write may not follow
+  // at once.
   state.recent = state.recent.slice(-1)
 }
 

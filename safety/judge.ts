@@ -79,7 +79,8 @@ export function judge(
     )
     return unread(call, state, rule, 'write', 'critical')
   }
-  // Lets an ending pass without its secret, because nothing may prevent a hand-over.
+  // Refuses a call that contained a secret. An ending passes without the secret, because nothing
+  // may prevent a hand-over.
   if (call.secret && facts.effect !== 'terminal') {
     const rule = refuse(
       'SECRET_IN_ARGUMENTS',
@@ -187,7 +188,7 @@ function notOffered({ call, facts, policy }: Judging): RuleAnswer | null {
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
 }
 
-/** Refuses calls made by code that write or would wake somebody. */
+/** Refuses calls by code itself that write, or that would notify an on-call engineer. */
 function notFree({ call, effect }: Judging): RuleAnswer | null {
   if (!isCallOfCode(call.callId) || effect === 'read' || effect === 'resolve') return null
   return refuse('NOT_A_FREE_LOOK', `code proposes only reads, and ${call.tool} is not a read`)

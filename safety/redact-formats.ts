@@ -17,7 +17,7 @@ const rule = (kind: SecretKind, hints: string[], pattern: RegExp): SecretRule =>
   replace: keep(kind),
 })
 
-/** Builds a rule for a word that must also look random or invented. */
+/** Builds a rule for a word that must also pass the test `is`, such as that it looks random. */
 const ruleIf = (kind: SecretKind, is: (value: string) => boolean, hints: string[], pattern: RegExp): SecretRule => ({
   kind,
   hints,
@@ -281,7 +281,7 @@ export const formats: SecretRule[] = [
   ),
   // Oracle's thin driver: user/password@host
   rule('password', ['oracle:'], /(?<head>\boracle:(?:thin|oci\d?):[\w.$-]{1,64}\/)(?<value>[^\s"'\\@/]{1,128})(?=@)/g),
-  // A sentence that announces the secret.
+  // Sentences that announce a password.
   ruleIf(
     'password',
     (value) => looksRandom(value, 10),

@@ -13,7 +13,7 @@ const ends = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
 const part = /(?:^|(?<=[\s|>"':\]]))[A-Za-z0-9+/]{16,}={0,2}(?=[\s"',\\]|$)/g
 const lastPart = /^\s*[A-Za-z0-9+/]{1,80}={0,2}\s*$/
 const wholePart = /^[A-Za-z0-9+/]{60,80}$/
-/** Most lines of a key. */
+/** Most lines after the first line of a private key that count as its parts. */
 const maxKeyLines = 200
 
 const isMixed = (text: string): boolean => /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text)

@@ -1,4 +1,6 @@
-/** Finds secrets without a prefix, by the name before the value and the look of the value. */
+/**
+ * Finds secrets without a known prefix, by the name before the value and by the form of the value.
+ */
 
 /** Kinds of redacted secrets, which are the fixed words of `[redacted:<kind>]`. */
 export type SecretKind =
@@ -82,7 +84,7 @@ const anyLikely = new RegExp(`(?:${likelyNamePattern})$`, 'i')
 /** Returns the kind of secret that a name holds, or null. */
 export function kindOfName(name: string): SecretKind | null {
   if (name.length > 120 || !any.test(name) || harmless.test(name)) return null
-  // Reads `accessKey` and `access key` as `access_key`.
+  // Reads `access key` as `access_key`.
   const plain = name.replace(/ /g, '_')
   return named.find(([pattern]) => pattern.test(plain))?.[1] ?? null
 }

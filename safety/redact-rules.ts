@@ -24,7 +24,10 @@ export type SecretRule = {
   pattern: RegExp
   hints?: string[]
   test?: RegExp
-  /** Most rounds in all, more than one if a match may hide the next. */
+  /**
+   * Most times that the rule is applied to a text. More than one is needed if a match may hide the
+   * next.
+   */
   again?: number
   replace?: (match: string, groups: Record<string, string | undefined>, before: string) => string
 }
@@ -68,7 +71,7 @@ const assignment: SecretRule = {
       // looks random.
       const prose = /:[ \t]+$/.test(sign) && close === '' && (kind === 'token' || kind === 'secret')
       if (prose && !/\d/.test(text) && text.length < 16) return match
-      // Leaves a count, which is under the name of what it counts.
+      // Leaves a short number, such as `tokens: 12`, because it counts what the name says.
       const isCount = /^\d{1,6}[)\]},.]*$/.test(text)
       if (isCount && (kind !== 'password' || /^pass$/i.test(name))) return match
       if (kind === 'header' || (kind === 'cookie' && !looksRandom(text))) return match

@@ -7,8 +7,8 @@ import type { DiscoveredThing } from '../domain/tool.ts'
  */
 
 /**
- * Milliseconds for which a write may name its target after a look-up, not counting waits for
- * people.
+ * Milliseconds after a look-up in which a write may name the resource as its target, without waits
+ * for people.
  */
 export const resolvedForMs = 45 * 60_000
 /** Most names that are kept. The oldest look-up is dropped first, the pinned resource never. */

@@ -254,7 +254,7 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
 
 /**
  * Refuses with the number of the row, because a model whose older turns were dropped no longer has
- * what it read.
+ * the earlier answer.
  */
 function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers
@@ -270,7 +270,7 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
 /** Most runs of the same write in an attempt: one, and one more after another finding. */
 const sameWrites = 2
 
-/** Compares writes without their reason. */
+/** Whether a call repeats a write, whatever reason each gives. */
 function isSameWrite(write: SafetyState['writes'][number], call: Call): boolean {
   const { reason: _, ...said } = call.arguments ?? {}
   return (

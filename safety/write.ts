@@ -147,8 +147,8 @@ function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer |
 }
 
 /**
- * Checks, after people agreed, that a host whose VMs would start elsewhere is not alive. Before,
- * the request for approval itself states that.
+ * Refuses an approved write that would start a host's VMs elsewhere if the host may be alive.
+ * Before the approval, the request for approval states this.
  */
 function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging): RuleAnswer | null {
   const deaths = prepared?.ok ? (prepared.preparation.deaths ?? []) : []
@@ -179,8 +179,8 @@ function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
 }
 
 /**
- * Names, once, a tool that needs no approval in place of a read that would wake somebody. A second
- * request for the read is put to people.
+ * Refuses a command once if a tool that needs no approval returns what the command asks for, and
+ * names the tool. People are asked about the same command if it comes again.
  */
 function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judging): RuleAnswer | null {
   if (!resolved.command || policy.manual || facts.command?.form !== 'argv') return null
@@ -213,8 +213,8 @@ function reversibleAndNear(judging: Judging): RuleAnswer | null {
   const vicinity = policy.vicinity.map(resourceKey)
   const isNear = resolved.targets.every((target) => vicinity.includes(resourceKey(target)))
   if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
-  // Uses a grant at the level `propose`, where it is not enough that the write is reversible and
-  // near.
+  // Looks for a grant at the level `propose`, where a reversible write on a near resource does not
+  // run without one.
   const agreed = policy.trust?.level === 'propose' ? granted(judging) : null
   return agreed ?? run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or a neighbour")
 }
@@ -236,8 +236,8 @@ function fingerprint({ call: { prepared } }: Pick<Judging, 'call'>): string | nu
 }
 
 /**
- * Whether a tool can be granted: code marks it, and its risk is not high or critical, about which
- * people are always asked.
+ * Whether people can grant a tool: its code says so, it is no command, and its risk is at most
+ * medium. People are always asked about a higher risk.
  */
 export function isGrantable({ grantable, risk, command }: ToolFacts): boolean {
   return grantable === true && command === undefined && (risk === 'low' || risk === 'medium')

@@ -122,7 +122,9 @@ function placeOf(databaseUrl: string): string {
   return `${hostname.replace('localhost', '127.0.0.1')}:${port || '5432'}${pathname}`
 }
 
-/** Lists the running starts of this checkout, the lab's first. */
+/**
+ * Lists the installations that were started from this checkout and still run. The lab comes first.
+ */
 export function runningStarts(rootDir: string, named: string | undefined): LocalRun[] {
   const places = named ? [named] : [stateDirFor(rootDir, 'lab'), stateDirFor(rootDir, 'site')]
   return [...new Set(places)].flatMap((dir) => {

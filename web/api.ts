@@ -194,7 +194,7 @@ function noteAnswer(): void {
   if (away) set(null)
 }
 
-/** Records a request without a response. A refusal is a response. */
+/** Records that a request got no response. A refusal counts as a response. */
 function noteNoAnswer(error: unknown): void {
   if (!(error instanceof ApiRefusal) || (error.status !== 0 && error.status < 502)) return
   // Data that the stream still sends is current, even if requests fail.

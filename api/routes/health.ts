@@ -66,7 +66,7 @@ function lacksOf(queue: QueueState | null | undefined): string[] {
   ]
 }
 
-/** `isRequired` is called when the check is over. */
+/** Runs one check and reports its result. Calls `isRequired` only after the check. */
 async function checked(isRequired: () => boolean, check: () => Promise<void>): Promise<Check> {
   try {
     await check()

@@ -81,7 +81,10 @@ export function readWeb(dir: string): Web | null {
   return { index: files.get('/index.html') as WebFile, files }
 }
 
-/** Serves the pages. `/api/v1` decides about data; the files contain no secret. */
+/**
+ * Serves the files of the pages, without authentication, because they contain no secret. The routes
+ * below `/api/v1` check who may read data.
+ */
 export function webRoutes(app: Hono<Env>, web: Web): void {
   for (const page of pages) app.get(page, (c) => send(c, web.index, 'no-cache'))
   for (const [path, file] of web.files) {

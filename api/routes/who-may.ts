@@ -20,7 +20,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const query = z.object({
-  /** The id of an approval. Or name a `tool` with its targets. */
+  /** The id of an approval. Without it, `tool` and its targets name the call. */
   approval: z.string().optional(),
   tool: z.string().optional(),
   /** Resources such as `host:db-1`, separated by commas. */

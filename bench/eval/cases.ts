@@ -10,7 +10,7 @@ import type { People } from './score.ts'
 export type EvalCase = { scenario: FaultName; mood: Mood | null; people: People; gateOff: string | null }
 
 /**
- * Scenarios that can be played run by run, each with its target. Not included: faults that only
+ * Scenarios that can be executed run by run, each with its target. Not included: faults that only
  * metrics show (they need a Prometheus and minutes), `relapse`, `unended_alert` and `backup_notice`
  * (they need several attempts or a mark), `false_alarm` (nothing to repair), `link_down` (no
  * alert).

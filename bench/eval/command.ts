@@ -40,7 +40,7 @@ const listed = (text: string): string[] =>
     .filter(Boolean)
 
 /**
- * Lists the runs in the order in which they are played. Runs with a disabled gate come last,
+ * Lists the runs in the order in which they are executed. Runs with a disabled gate come last,
  * because each gate needs a restart of two processes.
  */
 export function planRuns(cases: readonly EvalCase[], runs: number): PlannedRun[] {
@@ -48,9 +48,7 @@ export function planRuns(cases: readonly EvalCase[], runs: number): PlannedRun[]
   return ordered.flatMap((each) => Array.from({ length: runs }, (_, at) => ({ ...each, run: at + 1 })))
 }
 
-/**
- * Returns the key of a run in a results file. A run whose key is in the file is not played again.
- */
+/** Returns the key of a run in a results file. A run whose key is in the file is not repeated. */
 export function keyOf(model: string, { scenario, mood, people: who, gateOff, run }: PlannedRun | EvalRun): string {
   return JSON.stringify([model, mood, scenario, who, gateOff, run])
 }
@@ -158,8 +156,8 @@ function resume(file: string): EvalRun[] {
 }
 
 /**
- * Plays the runs that the file lacks, and appends each result as its run ends. Returns the results
- * of all requested runs.
+ * Executes the runs that the file lacks, and appends each result as its run ends. Returns the
+ * results of all requested runs.
  */
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
   const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))

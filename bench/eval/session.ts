@@ -25,7 +25,7 @@ import {
   type People,
 } from './score.ts'
 
-/** A run to play, with its number within its case. */
+/** A run to execute, with its number within its case. */
 export type PlannedRun = EvalCase & { run: number }
 
 export type EvalSession = {

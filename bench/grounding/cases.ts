@@ -213,7 +213,7 @@ const trace = z.looseObject({
 })
 
 /**
- * The half of the cases that is played: cases with even numbers, from which the table of faults was
+ * The half of the cases that is used: cases with even numbers, from which the table of faults was
  * made, or the others.
  */
 export type Which = 'even' | 'odd'

@@ -31,8 +31,8 @@ import type { CaseReading } from './cases.ts'
 
 /**
  * A result that the model read. The investigations run through the real loop, activities, judge and
- * ledger, with PostgreSQL and a core API process but without Temporal. A test server returns the
- * recorded readings as pages (`http_read`). The model is scripted.
+ * claim check, with PostgreSQL and a core API process but without Temporal. A test server returns
+ * the recorded readings as pages (`http_read`). The model is scripted.
  */
 
 export type PlayedResult = { seq: number; text: string; digest: string | null }
@@ -59,7 +59,7 @@ export type ModelScript = {
 export type GroundingOutcome = { ending: ClaimGrade | 'refused'; why: string | null }
 
 /**
- * Plays scripts. `play` returns an outcome for each ending that was tried. After a recorded ending
+ * Runs scripts. `play` returns an outcome for each ending that was tried. After a recorded ending
  * none is tried.
  */
 export type Player = { play(script: ModelScript): Promise<GroundingOutcome[]>; stop(): Promise<void> }

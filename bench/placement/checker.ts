@@ -2,9 +2,9 @@ import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts
 import { mayRunOn, nameDomain, readWorld, roomOf } from './world.ts'
 
 /**
- * Checks whether a plan breaks a rule in any order that its needs allow, and returns the breaches
- * in words. Uses the bench's own reading of the rules (`world.ts`). The check is exact: it computes
- * the most on each host at one time, over all sets of begun and ended steps.
+ * Checks whether a plan breaks a rule in any order that the dependencies of its steps allow, and
+ * describes the breaches. Uses the bench's own reading of the rules (`world.ts`). The check is
+ * exact: it computes the most on each host at one time, over all sets of begun and ended steps.
  */
 export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))

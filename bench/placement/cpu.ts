@@ -60,7 +60,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // The process has just ended.
+    // Returns an empty text for a process that has just ended.
     return ''
   }
 }

@@ -159,8 +159,8 @@ export function addWatchCommand(parent: CliCommand): void {
 }
 
 /**
- * Shows the model that is responding, its time and its last words in a line at the bottom of the
- * terminal. The next row replaces the line.
+ * Shows the model that is responding, its time and the end of its text in a line at the bottom of
+ * the terminal. The next row replaces the line.
  */
 function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   if (json) return

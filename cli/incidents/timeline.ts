@@ -200,7 +200,7 @@ export function formatModelName(name: string): string {
   return /^runbook(-rules)?\b/.test(name) ? 'runbook-rules, a rule table, not a language model' : name
 }
 
-/** Formats a call: the tool, up to three short arguments, then the words of its lists. */
+/** Formats a call: the tool, up to three short arguments, then the entries of its lists. */
 function formatCall({ tool, arguments: given }: { tool: string; arguments: Record<string, unknown> | null }): string {
   const named = Object.entries(given ?? {})
     .filter(([key, value]) => key !== 'reason' && ['string', 'number', 'boolean'].includes(typeof value))

@@ -294,7 +294,7 @@ const afterEscalated: Ending = {
 
 /**
  * Lists what is wrong with the end of an incident, as sentences. Empty for an end as in the
- * scenario. `since` is when the play began, because the incident may have older rows.
+ * scenario. `since` is the start of the scenario, because the incident may have older rows.
  */
 export function checkEnding(
   scenario: ScenarioName,

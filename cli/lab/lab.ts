@@ -94,7 +94,7 @@ const deviceScenarios = new Set<ScenarioName>([
 type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 /**
- * Plays a scenario: causes a fault, follows its incident to the end, lets the oracle check the
+ * Runs a scenario: causes a fault, follows its incident to the end, lets the oracle check the
  * state, and checks how the incident ended. Throws CommandFailed if either is wrong. For example, a
  * full disk of a tenant must end with a person and not as repaired.
  */

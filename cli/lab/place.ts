@@ -32,7 +32,10 @@ const areHosts = ({ faults }: PlayStage): boolean =>
 const isThere = ({ target, hit }: PlayStage, id: string): boolean =>
   [target, ...hit].some((each) => shardOf(each) === shardOf(id))
 
-/** A scenario of hosts uses all hosts, because VMs of one host may move to any other. */
+/**
+ * Whether an incident is about a stage of a scenario. A fault of hosts is about all hosts, because
+ * VMs of one host may move to any other.
+ */
 const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
   resource !== null &&
   (isThere(stage, resource.id) ||
@@ -43,8 +46,8 @@ const dayMs = 24 * 3_600_000
 
 /**
  * Finds the first target that has no fault, and no incident of this alert today. Null if there is
- * none. An alert gets three attempts a day, and two plays on one target would repair each other's
- * fault.
+ * none. An alert gets three attempts a day, and two scenarios on one target would repair each
+ * other's fault.
  */
 export async function findFreshTarget(
   api: ApiClient,
@@ -71,7 +74,7 @@ async function isOfSender(api: ApiClient, incident: ApiIncident, name: FaultName
 }
 
 /**
- * Removes what earlier plays left at this place, so that it is not measured. Without a place,
+ * Removes what earlier scenarios left at this place, so that it is not measured. Without a place,
  * removes the same fault everywhere. Returns the objects that were affected.
  */
 export async function clearStage(

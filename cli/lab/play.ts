@@ -34,13 +34,13 @@ export type PlayWorld = {
   lab: LabClient
   signal?: AbortSignal
   /**
-   * True if the play requests another attempt after those of the day are used up. Otherwise the
-   * play then ends.
+   * True if the scenario requests another attempt after the attempts of the day are used up.
+   * Otherwise the run of the scenario then ends.
    */
   asksForMore?: boolean
 }
 
-/** Receives the events of a play, in this order. */
+/** Receives the events of a run of a scenario, in this order. */
 export type Audience = {
   broken(fault: Fault): void
   found(incident: ApiIncident): void
@@ -238,8 +238,8 @@ async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault)
 }
 
 /**
- * Whether the alert came again when no attempts were left for today, so that it was handed over, or
- * only counted.
+ * Whether the alert came again when the incident had no attempts left for today, so that a person
+ * got the incident, or the alert was only counted.
  */
 const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
   isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')
@@ -247,7 +247,7 @@ const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
 const isOnlyCounted = ({ closedAt }: ApiIncident, { at }: Fault): boolean =>
   closedAt !== null && Date.parse(closedAt) < Date.parse(at)
 
-/** Prints a play to the terminal and, for an approval, the ways to decide it. */
+/** Prints the run of a scenario to the terminal and, for an approval, the ways to decide it. */
 export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>

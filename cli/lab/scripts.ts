@@ -10,25 +10,26 @@ import { type ApiIncident, readIncident } from '../read-api.ts'
 import type { ScenarioName } from './endings.ts'
 import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 
-/** The script of a scenario: the fault, and what a person does during the play. */
+/** The script of a scenario: the fault, and what a person does during the run. */
 export type ScenarioScript = {
   /**
-   * The faults of this scenario. The faults are healed before the scenario, in case an earlier play
-   * left them.
+   * The faults of this scenario. The faults are healed before the scenario, in case an earlier run
+   * of a scenario left them.
    */
   faults: FaultName[]
   /** The scenario that the oracle checks at the end. */
   oracle: Scenario
   /**
-   * Settings in seconds that are shortened for the play. At a real site they are minutes or hours.
+   * Settings in seconds that are shortened while the scenario runs. At a real site they are minutes
+   * or hours.
    */
   times?: Record<string, number>
   /**
-   * Targets that are used in turn, so that a play need not wait until the alert of an earlier one
-   * ends.
+   * Targets that are used in turn, so that a scenario need not wait until the alert of an earlier
+   * run ends.
    */
   targets?: string[]
-  /** True if the play needs all attempts of a day. */
+  /** True if the scenario needs all attempts of a day. */
   countsAttempts?: true
   /** True if the scenario heals the fault at its end, because it would otherwise continue. */
   isHealed?: true
@@ -88,8 +89,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
   return {
     faults: [fault],
     oracle: fault,
-    // Uses several targets: a rule looks back over some seconds, so the alert of an earlier play
-    // may still fire.
+    // Uses several targets: a rule looks back over some seconds, so the alert of an earlier run of
+    // the scenario may still fire.
     ...(isMetricFault(fault) && { targets: nodes }),
     play: async (world, target, audience) =>
       await follow(world, await breakAndFind(world, fault, target, audience), audience, isOver),
@@ -99,8 +100,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
 const tenMinutesMs = 600_000
 
 /**
- * Plays a notice that is not a fault. The agent hands it to a person. After the person marked it as
- * expected, the next one closes without a run.
+ * Runs a scenario with a notice that is not a fault. The agent hands it to a person. After the
+ * person marked it as expected, the next one closes without a run.
  */
 async function playBackupNotice(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
@@ -124,8 +125,8 @@ async function playBackupNotice(world: PlayWorld, target: string, audience: Audi
 }
 
 /**
- * Plays an alert that only a person can fix, and then the same alert with a fault that can be
- * repaired, which must be investigated again.
+ * Runs a scenario with an alert that only a person can fix, and then with the same alert of a fault
+ * that can be repaired. The second alert must be investigated again.
  */
 async function playAfterEscalated(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world

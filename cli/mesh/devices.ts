@@ -271,8 +271,8 @@ function collectRoot(text: string, before: Root[]): Root[] {
 }
 
 /**
- * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`. The words are separated by spaces, and run
- * without a shell.
+ * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`. The words of the command are separated by
+ * spaces. The command runs without a shell.
  */
 function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
@@ -281,8 +281,8 @@ function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptio
 }
 
 /**
- * Collects `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for words with spaces.
- * Runs without a shell.
+ * Collects `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for arguments with
+ * spaces. The command runs without a shell.
  */
 function collectRootRead(text: string, before: string[][]): string[][] {
   try {

@@ -53,7 +53,7 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // The error below covers this case.
+    // Ignores the error, because the error below has the same meaning.
   }
   throw new InvalidArgumentError('Write a JSON object.')
 }

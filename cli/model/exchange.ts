@@ -190,7 +190,7 @@ async function listModels(baseUrl: string, apiKey: string): Promise<string[]> {
     })
     return listed.parse(JSON.parse(Buffer.from(answer.body).toString())).data.map(({ id }) => id)
   } catch {
-    // Without a list of models, the remedy names only the settings.
+    // Ignores the error: without a list of models, the remedy names only the settings.
     return []
   }
 }

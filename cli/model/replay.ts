@@ -131,7 +131,7 @@ async function findCandidate(
   }
 }
 
-/** The most incidents that a replay reads to find ones that can be played. */
+/** The most incidents that a replay reads to find incidents that can be repeated. */
 const maxLooked = 5_000
 
 type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }
@@ -188,7 +188,7 @@ type Trial = {
   left: number
 }
 
-/** Plays the remaining incidents. Ends early if the tokens are used up. */
+/** Repeats the remaining incidents. Ends early if the tokens are used up. */
 async function playAll(
   recordings: readonly Recording[],
   trial: Trial,

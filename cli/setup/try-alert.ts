@@ -152,7 +152,7 @@ async function close(
   )
 }
 
-/** Ends the alert in the way its sender does. */
+/** Ends the trial alert: sends its end as the sender of the alert would. */
 async function endAlert({ api, sender }: Trial, id: string): Promise<void> {
   const around = z
     .looseObject({ alerts: z.array(z.looseObject({ labels: z.record(z.string(), z.string()) })) })

@@ -216,7 +216,7 @@ export function editText(text: string): string {
   }
 }
 
-/** Makes a parser for a flag that takes one of these words. */
+/** Makes a parser for a flag whose value is one of `words`. */
 export function parseOneOf(words: readonly string[]) {
   return (text: string) => {
     if (!words.includes(text)) throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)

@@ -162,7 +162,7 @@ function mergedToo(shape: RequestShape): RequestShape | null {
 
 function otherLimit(shape: RequestShape, refused: 'max_tokens' | 'max_completion_tokens'): RequestShape | null {
   if (shape.limit !== refused) return null
-  // Tries the plain name first. After both names were refused, no limit is sent.
+  // Tries the other name of the limit. After both names were refused, `withoutLimit` sends none.
   return { ...shape, limit: refused === plainShape.limit ? 'max_completion_tokens' : 'max_tokens' }
 }
 

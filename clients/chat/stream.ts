@@ -50,7 +50,7 @@ type Assembly = {
   content: string
   calls: Call[]
   refusal: string
-  /** Number of bytes of the reasoning. */
+  /** Number of bytes of the model's reasoning. */
   reasoning: number
   /** The end of the reasoning, which may contain a call if the response has nothing else. */
   thought: string

@@ -27,7 +27,7 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
   // Lets one transaction at a time continue, so that only one of them notifies people. The holder
-  // of this lock never waits for a row of a transaction that waits for it.
+  // of this lock never waits for a row that is locked by a transaction which waits for this lock.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
   // Skips rows that another transaction has locked, because that transaction marks them and counts

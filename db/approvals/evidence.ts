@@ -64,7 +64,7 @@ export async function evidenceOf(
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
-/** Keeps reads that no later read replaces for at least one resource. */
+/** Keeps the reads that are the newest for at least one resource. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()
   for (const look of looks) {

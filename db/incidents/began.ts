@@ -43,7 +43,7 @@ function readFor(text: string): number {
   try {
     return ruleOfContext.parse(JSON.parse(text)).rule.forSeconds
   } catch {
-    // Ignores the error, because no rule was found for it.
+    // Returns 0 if the stored text names no rule of the alert.
     return 0
   }
 }

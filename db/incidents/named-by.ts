@@ -47,8 +47,8 @@ export function fewNamedBy(text: string): RawBuilder<unknown> {
 }
 
 /**
- * Returns patterns for a text anywhere. A text of one or two letters, for which the index cannot be
- * used, must begin a word.
+ * Returns SQL patterns that find a text anywhere in a value. A text of one or two letters, for
+ * which the index cannot be used, must begin a word.
  */
 function patternsOf(text: string, separators: readonly string[]): string[] {
   const literal = escapeLike(text)
@@ -67,8 +67,8 @@ function placesOf(text: string): RawBuilder<unknown>[] {
 }
 
 /**
- * Finds alerts with these words, and their incidents. Uses only the index of migration 0050, which
- * ignores case.
+ * Finds alerts that contain the words of a text, and their incidents. Uses only the index of
+ * migration 0050, which ignores case.
  */
 export function withAlertWords(text: string): RawBuilder<unknown> {
   const ways = alertWordsIn(text).map(

@@ -11,7 +11,10 @@ type ReportRange = { since: string; until: string }
 
 type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
-/** Identifies the line of a row: that of a type, that of a week, or the total if both are null. */
+/**
+ * Identifies a line of the report: the line of a type, the line of a week, or the total if both are
+ * null.
+ */
 type ReportPlace = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
 type Counted = ReportPlace &

@@ -115,7 +115,7 @@ function toAgentWitness({
   return { who: `the agent of ${kind} ${id}`, sees: 'agent', says: hasAnswered ? 'up' : 'silent', at: healthAt }
 }
 
-/** Lists such hosts like `readDeaths`, each with a verdict by the database's clock. */
+/** Lists the same hosts as `readDeaths`, each with a verdict by the database's clock. */
 export async function readJudgedDeaths(
   db: Db | Trx,
   steps: readonly Start[],

@@ -58,7 +58,8 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
       )
       .returning(['heldAt', 'token'])
       .executeTakeFirstOrThrow()
-    // Leaves a slot that a request uses to it: this wait is of an earlier attempt.
+    // Leaves the slot to the request that uses it, because this waiting call belongs to an earlier
+    // attempt.
     if (token === null && own.heldAt !== null && own.token !== null) return { held: true, waitedMs: 0 }
     const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0
     if (before > 0) {

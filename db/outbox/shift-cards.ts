@@ -154,8 +154,8 @@ async function takeTurn(
   card: 'morning' | 'hand_over',
   time: string,
   /**
-   * True if questions wait for the card, so that it is sent however late, or reported in another
-   * way.
+   * True if questions wait for the card. Then it is sent however late, or the questions are
+   * reported in another way.
    */
   isOwed = false,
 ): Promise<boolean> {

@@ -24,10 +24,10 @@ type AlertTable = {
   raw: Json<unknown>
   /** Whether the sender gave `startsAt`. Otherwise it is the time of receipt. */
   startGiven: Generated<boolean>
-  /** How many request bodies had this start. */
+  /** How many request bodies reported the alert with this start. */
   startSeen: Generated<number>
   startReceivedAt: Time
-  /** The time at which the request with the end was received. */
+  /** The time at which the request that reported the end was received. */
   endReceivedAt: NullableTime
   unknownSince: NullableTime
   unknownWhy: 'crowd' | 'stale' | 'foreign' | 'unproven' | null

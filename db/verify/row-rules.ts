@@ -44,22 +44,22 @@ export type Rule = {
   without?: string[]
   /** Columns that are reported as changed but whose values are never shown. */
   secret?: string[]
-  /** Set if rows are removed at their end without an entry. */
+  /** Set if expired rows are removed without an entry in the audit log. */
   passes?: true
   /** Set if only changes of some columns are recorded, so that there is no whole row to compare. */
   inPart?: true
-  /** Whether the change has its entry. */
+  /** Whether the audit log has an entry for the change. */
   isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
 }
 
 /**
- * The placeholders that an erasure left in a sentence. The name of a person may have been the same
- * as one of our words.
+ * The placeholders that an erasure left in a sentence. A placeholder may stand for one of our own
+ * words, because a person's name may be the same.
  */
 const gap = /\[erased\]|erased-[0-9a-z]{8,40}/
 
 /**
- * Whether an entry begins with these words. A reason or a name may follow these words after a
+ * Whether an entry of the audit log begins with `words`. A reason or a name may follow after a
  * colon.
  */
 function beginsWith({ detail, isErased }: TransactionRows['audit'][number], words: string): boolean {

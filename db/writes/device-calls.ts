@@ -76,7 +76,7 @@ export async function closeCall(
     .execute()
 }
 
-/** The place of a call in lists. */
+/** The place of a call in a list, which is sorted by the time of its begin and by its key. */
 type DeviceCallPosition = Pick<DeviceCall, 'begunAt' | 'key'>
 type CallPage = { before?: DeviceCallPosition | null; limit: number }
 

@@ -12,7 +12,7 @@ type Owner = {
   name: string
   /** A condition in SQL that is true only on servers that this program manages. */
   mark: string
-  /** Names of slots that the program creates again. */
+  /** Matches names of replication slots that the program creates again after they are dropped. */
   keeps: RegExp
   instead: string
 }

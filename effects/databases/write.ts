@@ -76,8 +76,8 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
 }
 
 /**
- * Requires that the current state is that of the decision. Returns the state that the write will
- * compare once more.
+ * Reads the target of a write. Throws if its state is not the state that people approved. The write
+ * compares the returned state once more.
  */
 export async function requireSameTarget(
   deps: DatabaseDeps,

@@ -31,8 +31,9 @@ export function findApprovalNeed(
   )
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
-    // Takes the call for a read if only missing knowledge of the device speaks against it: the
-    // judge knows the hosts of the inventory and how a guest is reached, and the device does not.
+    // Takes the call for a read if the device would demand approval only because it lacks
+    // knowledge. Unlike the device, the judge here knows the hosts of the inventory and how a guest
+    // is reached.
     const own = judgeOnDevice({ capability: spec.capability, args: spec.toArgs(input) }, { canLook: true })
     const isRead =
       own?.verdict === 'run' ||

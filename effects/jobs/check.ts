@@ -15,7 +15,7 @@ import { type Credentials, openCredentials, readCa, runCommand } from './command
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
 
 type StepRun = {
-  /** The step, with the words of its resource filled in. */
+  /** The step, with the placeholders filled in for its resource. */
   step: JobStep
   isCheck: boolean
   key: string

@@ -38,7 +38,10 @@ export function openJobs(declared: readonly DeclaredJob[]): Jobs {
   return { declared, checks: new Map(), recent: new Map(), atWork: new Set() }
 }
 
-/** A declared job for one resource of the registry, with the resource's words filled in. */
+/**
+ * A declared job for one resource of the registry, with the placeholders filled in for that
+ * resource.
+ */
 export type ResourceJob = {
   job: DeclaredJob
   resource: { kind: InventoryKind; id: string; name: string }
@@ -101,7 +104,10 @@ export async function requireJob(
   }
 }
 
-/** Fills words only into what is run. The declaration's patterns stay as they are. */
+/**
+ * Fills placeholders only in the command or request that runs. The declaration's patterns stay as
+ * they are.
+ */
 function fillCheck(check: NonNullable<DeclaredJob['check']>, words: ResourceJob['resource']) {
   const { timeoutSeconds, okExitCodes, noChanges, ignore, ...step } = check
   return { ...fillStep(step, words), timeoutSeconds, okExitCodes, noChanges, ignore }

@@ -129,9 +129,9 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
 }
 
 /**
- * Returns what a job changed. A job begins only if its check mode has just reported a change. Only
- * words that the run prints too show that it changed nothing; the absence of such words shows
- * nothing, because a run may print others.
+ * Returns what a job changed. A job begins only if its check mode has just reported a change. A job
+ * changed nothing only if its run also prints the check mode's sign of no change. The absence of
+ * that sign proves nothing, because a run may print other texts.
  */
 function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
   if (!isOk || !check?.noChanges) return null

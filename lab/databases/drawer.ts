@@ -107,7 +107,7 @@ export function removeDrawer(dir: string): void {
         .split(/\s+/)[1]
       if (id) execFileSync('ipcrm', ['-m', id], { stdio: 'ignore' })
     } catch {
-      // The server ended by itself, or never existed.
+      // Ignores the error, because the server ended by itself, or never existed.
     }
   }
   for (const path of [directory, credentialFiles(dir).directory]) {

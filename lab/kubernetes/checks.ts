@@ -45,7 +45,8 @@ function describe({ object, since, change, set, why }: ClusterFacts): string {
 }
 
 /**
- * Checks that all workloads without a broken-in fault are healthy. Empty if the lab has no cluster.
+ * Checks that all workloads that no fault of the lab hits are healthy. Empty if the lab has no
+ * cluster.
  */
 export async function checkCluster(lab: Lab): Promise<Check[]> {
   if (!lab.cluster) return []

@@ -137,7 +137,7 @@ function rotate(): void {
     try {
       renameSync(`${accessLog}.${n}`, `${accessLog}.${n + 1}`)
     } catch {
-      // The node does not have so many rotated files yet.
+      // Ignores the error, because the node may not have so many rotated files yet.
     }
   }
   renameSync(accessLog, `${accessLog}.1`)
@@ -197,7 +197,7 @@ function search(): void {
   try {
     features = JSON.parse(readFileSync('site/features.json', 'utf8')) as typeof features
   } catch {
-    // Without the file the checkout has no features.
+    // Ignores the error, because without the file the checkout has no features.
   }
   if (features.searchV2) {
     complain('the index of search v2 is not there')

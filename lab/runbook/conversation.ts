@@ -334,7 +334,7 @@ function jsonContent(decision: OperatorTurn, mood: Mood | null): string {
     'calls' in decision
       ? { tool_call: { name: decision.calls[0]!.tool, parameters: decision.calls[0]!.args } }
       : { final_answer: decision.answer }
-  // A model in one of these moods does not keep the JSON protocol either.
+  // Answers in plain text in moods in which the scripted model breaks the JSON protocol.
   if (mood && withoutProtocol.includes(mood)) return decision.say
   if (mood === 'both_blocks') return `${JSON.stringify(block)}\n${JSON.stringify({ final_answer: claim })}`
   return mood === 'malformed_json' ? JSON.stringify(block).slice(0, -2) : JSON.stringify(block)

@@ -140,7 +140,8 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
       const start_ticks = startTicksOf(pid) ?? '0'
       journal.append({ kind: 'running', request_id: request.request_id, pid, start_ticks })
     } catch {
-      // The journal has the request as accepted; the next agent finds the process by its marker.
+      // Ignores the error: the journal has the request as accepted, and the next agent finds the
+      // process by its marker.
     }
   }
   return {

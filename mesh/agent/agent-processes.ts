@@ -134,7 +134,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // The process has ended in the meantime.
+    // Ignores the error, because the process has ended in the meantime.
   }
 }
 

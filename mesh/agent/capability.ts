@@ -27,7 +27,7 @@ export type CallWeight = {
   programs?: readonly string[]
   /** The programs of the command that read configuration which the administrator did not write. */
   obeys?: readonly string[]
-  /** Conditions of a read besides its words, checked right before the read. */
+  /** Conditions of a read besides its command line, checked right before the read. */
   rests?: Preconditions
 }
 

@@ -17,7 +17,7 @@ const maxLines = 25
 /** Milliseconds after which no further check starts, because the run waits for the card. */
 const budgetMs = 8_000
 
-/** One command whose words are known. */
+/** A command whose program and arguments are known. */
 type PlannedCommand = { words: string[]; targets: string[] }
 
 /** Makes a dry run of a program with its arguments. */
@@ -29,7 +29,7 @@ export function rehearseArgv(
   return rehearse([{ words: [...argv], targets: [] }], [], cwd, context)
 }
 
-/** Makes a dry run of a text for bash: of each command with plain words. */
+/** Makes a dry run of a text for bash. Tries each command whose arguments are plain text. */
 export function rehearseText(text: string, cwd: string, context: CapabilityContext): Promise<CapabilityOutcome> {
   const tree = parse(text)
   if (!tree || tree.error !== null)

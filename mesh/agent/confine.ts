@@ -11,9 +11,9 @@ import { byBwrap, byUser, type HiddenPaths, nothingHidden } from './sandboxes.ts
 export type Confinement = {
   readonly sandbox: Sandbox
   /**
-   * Returns words that run a program so that it can neither write files nor see the agent's files.
-   * The program can reach the network only if `sees` lists the network, or if it is only confined
-   * by another user.
+   * Returns a command line that runs a program so that it can neither write files nor see the
+   * agent's files. The program can reach the network only if `sees` lists the network, or if it is
+   * only confined by another user.
    */
   wrap(argv: readonly string[], at: { cwd: string; sees?: readonly AgentSight[] }): Promise<string[]>
   /** Whether all processes that a program started end with its process namespace. */
@@ -117,8 +117,8 @@ for path; do
 done`
 
 /**
- * Tries a confinement. Returns why it is refused, unless it runs programs, prevents writes where
- * the agent could write, and hides the hidden paths. Null for a confinement that does all this.
+ * Tries a confinement. Returns null if it runs programs, prevents writes where the agent could
+ * write, and hides the hidden paths. Otherwise returns why it is refused.
  */
 async function whyNotHeld(confinement: Confinement, { paths }: HiddenPaths): Promise<string | null> {
   try {

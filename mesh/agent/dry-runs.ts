@@ -2,7 +2,7 @@ import { argvVerdict } from './guard.ts'
 
 /**
  * Reads and dry runs before a command that writes, as data: one row per program. A `shows` row runs
- * only if the judge proves that its words only read, and so does a row that `lists` exactly what
+ * only if the judge proves that its command only reads, and so does a row that `lists` exactly what
  * the command would change. A `tries` row runs only with the options and operands that it names,
  * because the judge knows no switch that other options could undo. Commands that run a user's
  * program or use the network are excluded, even with such a switch: `make -n` runs lines with a
@@ -12,7 +12,9 @@ import { argvVerdict } from './guard.ts'
  */
 type DryRun = {
   kind: 'shows' | 'lists' | 'tries'
-  /** Returns the words to run instead. Null if these words have no dry run. */
+  /**
+   * Returns the command line of the dry run. Null if a command with these arguments has no dry run.
+   */
   argv(words: readonly string[]): string[] | null
   /**
    * Returns the part of an output line on which the approval depends. Default: the complete line.
@@ -245,8 +247,8 @@ export const dryRuns: ReadonlyMap<string, DryRun> = new Map<string, DryRun>([
 ])
 
 /**
- * Returns the read before these words run. Null if there is none, or the judge does not prove that
- * it only reads.
+ * Finds the read or dry run that shows the effect of a command before it runs. Null if the program
+ * has none, or if the judge does not prove that a read only reads.
  */
 export function dryRunOf(
   name: string,

@@ -103,7 +103,7 @@ async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Dir
   } finally {
     await leave(way)
   }
-  // The count ended in the directory that was begun last.
+  // Reports the directories from the last begun one on as unfinished if the count ended early.
   return { found, unfinished: count.partial === null ? [] : found.slice(Math.max(0, next - 1)) }
 }
 

@@ -78,7 +78,7 @@ function mayMapUsers(): boolean {
   return isRoot() && (BigInt(`0x${effective ?? 0}`) & setIds) === setIds
 }
 
-/** Returns a function that adds the words to enter the namespaces. */
+/** Returns a function that puts the command that enters the namespaces before a command line. */
 function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: readonly AgentSight[], cwd = '/') {
   return (argv: readonly string[]): [string, ...string[]] => [
     nsenter,
@@ -90,8 +90,8 @@ function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: read
 }
 
 /**
- * Ends a holder later, because a program may be about to enter. A program that is already inside
- * stays there.
+ * Ends the process that holds namespaces after ten seconds, because a program may be about to enter
+ * them. A program that is already inside stays there.
  */
 function endLater(child: ChildProcess): void {
   setTimeout(() => end(child), 10_000).unref()

@@ -10,7 +10,7 @@ import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
-/** Conditions of a run without approval, besides its words. */
+/** Conditions of a run without approval, besides its command line. */
 export type Preconditions = {
   conditions: readonly CallCondition[]
   sees: readonly AgentSight[]
@@ -185,7 +185,8 @@ async function readAt(cwd: string, env: Record<string, string>, run: Prober['run
   if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
   const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
   const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null
-  // A repository without a working tree has no submodules.
+  // Requires the list of submodules only with a working tree, because a repository without one has
+  // no submodules.
   if (!settings || (top !== '' && !isWhole(stage))) return null
   const links = stage
     .split('\0')

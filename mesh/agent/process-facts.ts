@@ -46,8 +46,8 @@ export async function processFacts(pid: number): Promise<ProcessFacts | null> {
 }
 
 /**
- * Redacts the words before they are joined, because the word after `-p` is a secret only beside its
- * flag.
+ * Redacts the arguments before they are joined, because the argument after `-p` is a secret only
+ * beside its flag.
  */
 export function shownCommand(words: readonly string[]): string {
   const text = stripText(redactJson([...words], stripText).join(' '), { keepNewlines: false })

@@ -93,7 +93,7 @@ async function runOnce(argv: readonly string[], options: RunOptions, runner: Run
   })
 }
 
-/** Builds the words that start the program with limits. A read is also confined. */
+/** Builds the command line that starts the program with limits. A read is also confined. */
 async function limitedAndConfined(
   argv: readonly string[],
   { confine, cwd, sees }: RunOptions & { cwd: string },
@@ -216,7 +216,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // No process remains.
+    // Ignores the error, because no process of the group remains.
   }
 }
 

@@ -65,7 +65,7 @@ function addressOf(text: string): string {
   })
   const number = Number.parseInt(port, 16)
   if (bytes.length === 4) return `${bytes.join('.')}:${number}`
-  // An IPv4 address inside IPv6.
+  // Writes an IPv4 address that is inside an IPv6 address in its own form.
   if (bytes.slice(0, 12).join(',') === '0,0,0,0,0,0,0,0,0,0,255,255') return `${bytes.slice(12).join('.')}:${number}`
   const groups = Array.from({ length: 8 }, (_, at) => ((bytes[at * 2]! << 8) | bytes[at * 2 + 1]!).toString(16))
   return `[${short(groups.join(':'))}]:${number}`

@@ -36,7 +36,7 @@ export function keepStanding(state: string, look: Look): { note(): void } {
         renameSync(`${file}.new`, file)
         before = text
       } catch {
-        // The next `note` tries again.
+        // Ignores the error, because the next call of `note` writes the file again.
       }
     },
   }

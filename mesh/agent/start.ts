@@ -199,7 +199,7 @@ function closeToOthers(state: string): void {
   try {
     chmodSync(state, 0o700)
   } catch {
-    // The directory belongs to another user.
+    // Ignores the error, because the directory belongs to another user.
   }
 }
 

@@ -49,8 +49,8 @@ export function pinName(state: string, name: string): void {
 }
 
 /**
- * Puts the journal of another name aside, such as on a copied host, because its writes were not
- * done here. The caller holds the lock. The note is removed last, so that a killed start is
+ * Moves the journal of another device name aside, such as on a copied host, because its writes were
+ * not done here. The caller holds the lock. The note is removed last, so that a killed start is
  * repeated.
  */
 export function leaveFormerName(state: string): void {

@@ -4,12 +4,12 @@ import { type CapabilityContext, CapabilityError, type RunResult } from './capab
 import { find, isRoot, whyNotDone } from './programs.ts'
 
 /**
- * How this machine's service manager is called: the words before the verb. `isUsers`: it is the
- * manager of the agent's user.
+ * How this machine's service manager is called: the program and arguments before the verb.
+ * `isUsers`: it is the manager of the agent's user.
  */
 export type Systemd = { words: readonly string[]; isUsers: boolean }
 
-/** `systemctl` is the program with its usual words. Absent for the system's manager. */
+/** `systemctl` is the program with its usual arguments. Absent for the system's manager. */
 export function systemdBy(systemctl: readonly string[] | undefined): Systemd {
   const words = systemctl ?? [find('systemctl') ?? '/usr/bin/systemctl']
   return { words, isUsers: systemctl !== undefined }
@@ -100,8 +100,8 @@ export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
 const sudo = '/usr/bin/sudo'
 
 /**
- * Finds out whether the agent may do this, without doing it: `sudo -l` with the words exits with 0
- * if sudoers allows them.
+ * Finds out whether the agent may do this, without doing it: `sudo -l` with the command line exits
+ * with 0 if sudoers allows it.
  */
 export async function privilegeOf(
   systemd: Systemd,

@@ -100,7 +100,8 @@ const dockerExec = defineSpec({
   capability: 'docker.container.exec',
   about: 'Run one program with its arguments in a container on a device, without a shell.',
   args: dockerExecArgs,
-  // Limits the words to what a card can show. The device checks the spelling of user and group.
+  // Limits the arguments of the command to what a card can show. The device checks the spelling of
+  // user and group.
   input: () =>
     dockerExecArgs.extend({
       container,

@@ -31,7 +31,7 @@ export const logReadArgs = z.strictObject({
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
 
-/** The time window of a log read in the words of `search_logs`. */
+/** The time window of a log read, in the same form as in `search_logs`. */
 const logWindow = z
   .string()
   .max(20)
@@ -184,7 +184,10 @@ export const pkgSpecs = [pkgInstall, pkgSearch]
 export const procListArgs = z.strictObject({
   /** A part of the name or of the command line. */
   name: z.string().min(1).max(200).optional(),
-  /** A port, for its listeners and connections. An agent older than this argument refuses it. */
+  /**
+   * Lists only processes that listen on this port or have connections with it. An agent older than
+   * this argument refuses it.
+   */
   port: z.number().int().min(1).max(65_535).optional().describe('who uses it'),
   limit: z.number().int().min(1).max(1_000).default(50),
 })

@@ -51,7 +51,7 @@ const exec = defineSpec({
   capability: 'shell.exec',
   about: 'Run one program with arguments on a device, without a shell.',
   args: execArgs,
-  // Limits the words to what a person can read on a card.
+  // Limits the arguments of the command to what a person can read on a card.
   input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional().describe('default /') }),
   effect: 'write',
   risk: 'medium',

@@ -108,8 +108,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   /** Returns a limited result, which counts as cut. Null if the result is short. */
   bound?(result: DeviceArgs, input: Input): DeviceArgs | null
   /**
-   * One line for an approval card. `about` is the device's name for the target, or null if that
-   * name was not requested. Untrusted.
+   * Describes a call in one line for an approval card. `about` is the device's name for the target,
+   * or null if that name was not requested. Untrusted.
    */
   summary(input: Input, about: string | null): string
   /**

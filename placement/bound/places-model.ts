@@ -3,7 +3,7 @@ import { buildCapacityState, type CapacityState } from '../cluster/size-classes.
 import type { LinearModel, LpRow, Term } from './assignment.ts'
 
 /**
- * The most nodes of the solver's search for end places, so that the work is the same on every
+ * The most nodes of the solver's search for final hosts, so that the work is the same on every
  * machine.
  */
 export const maxNodes = 2_000
@@ -15,11 +15,11 @@ export type Assignment = Map<number, number>
 
 /** VMs that get new places, while all other VMs stay where `room` has them. */
 export type Neighbourhood = {
-  /** The capacity beside the VMs that stay. */
+  /** The capacity that remains beside the VMs that stay. */
   room: CapacityState
   /** VMs that must have a place. */
   kept: readonly number[]
-  /** VMs that may be left down. */
+  /** VMs that may stay without a host. */
   open: readonly number[]
   /** Hosts that may take these VMs. */
   hosts: readonly number[]
@@ -30,8 +30,8 @@ export type Worth = { worth: (vm: number) => number; reached: number }
 
 type Goal = {
   /**
-   * The goal to maximize. Null for the number of VMs that stay where they run, preferring large
-   * ones.
+   * The worth to maximize. Null: maximize the number of VMs that stay where they run, and prefer
+   * large VMs.
    */
   worth: ((vm: number) => number) | null
   atLeast?: readonly Worth[]
@@ -47,9 +47,9 @@ type Goal = {
 export type PlacesModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
- * Builds a model of the end places of all evacuees and movable VMs, with as few as possible away
- * from home, and at most this many. Null if a VM has no possible host, which proves that no such
- * end places exist.
+ * Builds a model of the final hosts of all evacuees and movable VMs, with as few of them as
+ * possible away from their current hosts, and at most this many. Null if a VM has no possible host,
+ * which proves that no such final hosts exist.
  */
 export function buildWholeModel(
   instance: Instance,
@@ -65,7 +65,7 @@ export function buildWholeModel(
 }
 
 /**
- * Builds a model of the end places of these VMs as a binary program: each VM on at most one host,
+ * Builds a model of the final hosts of these VMs as a binary program: each VM on at most one host,
  * within RAM and CPU, no two VMs of a group in one domain. Null if a VM that needs a place has no
  * possible host.
  */

@@ -7,7 +7,7 @@ import type { Worth } from './places-model.ts'
 /**
  * Builds a model of complete plans as a binary program. VMs that make room move in rounds, each
  * into the capacity that is free before its round; then the evacuees start. A solution can be
- * executed, unlike end places alone. A VM moves at most once.
+ * executed, unlike final hosts alone. A VM moves at most once.
  */
 export type RoundsQuestion = {
   /** Running VMs that may be moved. */
@@ -18,7 +18,10 @@ export type RoundsQuestion = {
   /** Returns the hosts that may take a VM. */
   hostsOf: (vm: number) => readonly number[]
   rounds: number
-  /** The goal to maximize: the worth of the VMs that start. Null for the fewest migrations. */
+  /**
+   * The worth of the VMs that start, which the model maximizes. Null: the model minimizes
+   * migrations.
+   */
   worth: ((vm: number) => number) | null
   /** Sums of worth that are required. */
   atLeast: readonly Worth[]

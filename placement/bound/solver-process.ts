@@ -1,7 +1,7 @@
-// Runs as a separate process, which `assignment.ts` starts with an engine's name: one JSON line in,
-// one out. The process only solves linear and integer programs. Only this file loads GLPK or HiGHS,
-// because a solve is synchronous and cannot be stopped from within, so the parent kills the
-// process.
+// Solves linear and integer programs in a separate process, which `assignment.ts` starts with the
+// name of an engine. The process reads one JSON line per program, and prints one JSON line per
+// answer. Only this file loads GLPK or HiGHS, because a solve is synchronous and cannot be stopped
+// from within, so the parent kills the process.
 import { createInterface } from 'node:readline'
 import type { LP } from 'glpk.js/node'
 import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from './assignment.ts'

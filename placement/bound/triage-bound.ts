@@ -134,8 +134,8 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
 }
 
 /**
- * `value`: the worth of all VMs minus the best of all hosts, as a number of VMs of the level.
- * `patterns`: the contents of the hosts.
+ * `value`: the worth of all VMs minus the highest worth that the hosts can hold, as a number of VMs
+ * of the level. `patterns`: the contents of the hosts.
  */
 type Shown = { value: number; patterns: BestPattern[] }
 

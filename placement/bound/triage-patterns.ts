@@ -72,7 +72,7 @@ export function chooseUnits(
   const rows = Math.max(1, Math.floor(most('ram') / ram))
   const columns = Math.max(1, Math.floor(most('cpu') / cpu))
   if (rows * columns <= maxCells) return [ram, cpu]
-  // Keeps all steps of the size that has few, up to the square root of the limit.
+  // Keeps all units of the resource that has few units, up to the square root of the limit.
   const root = Math.floor(Math.sqrt(maxCells))
   const keptRows = Math.min(rows, Math.max(root, Math.floor(maxCells / columns)))
   const keptColumns = Math.min(columns, Math.floor(maxCells / keptRows))

@@ -9,10 +9,10 @@ export const maxPrice = 500 * scale
 
 export type TriageTerms = { classes: PricedClass[]; kinds: HostKind[] }
 export type Level = { priority: number; count: number; above: [priority: number, count: number][] }
-/** Whole prices by class, and weights by higher priority. */
+/** Integer prices by class, and weights of the higher priorities. */
 export type Prices = { price: number[]; weights: Map<number, number> }
 
-/** The final contents of a host of this kind, by class. */
+/** The final VMs of a host of one kind: their number by class. */
 export type Pattern = { kind: number; holds: Int32Array }
 
 /** Counts the VMs of a priority in a class of stranded VMs. */

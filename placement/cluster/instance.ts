@@ -92,7 +92,7 @@ export type Instance = {
   domains: number
   vmRam: number[]
   vmCpu: number[]
-  /** Number of VMs. VMs that move as one count as so many migrations. */
+  /** Number of VMs. VMs that move as one count as one migration each. */
   weight: number[]
   priority: number[]
   /**
@@ -104,7 +104,7 @@ export type Instance = {
   groups: number
   /** The current host. */
   home: number[]
-  /** The row in `allows`. */
+  /** The first index of `allows`, for the rule of each entry. */
   rule: number[]
   /** Whether a target may take VMs with this rule, regardless of capacity: by rule and target. */
   allows: boolean[][]
@@ -114,7 +114,7 @@ export type Instance = {
   movable: boolean[]
 }
 
-/** The names for the numbers. */
+/** The names of hosts, placement groups and HA groups, by their numbers in the instance. */
 export type Names = { hosts: string[]; placementGroups: PlacementGroup[]; groups: string[] }
 
 export function buildInstance(

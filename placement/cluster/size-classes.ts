@@ -21,7 +21,7 @@ export type CapacityState = {
    * VM. -1 if there is none.
    */
   groupPeerIn(vm: number, host: number): number
-  /** Puts a VM on a host (-1: nowhere), even if it does not fit. */
+  /** Puts a VM on a host (-1: on none), even if the VM does not fit. */
   place(vm: number, host: number): void
 }
 

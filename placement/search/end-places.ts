@@ -4,8 +4,8 @@ import { orderMoves } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * `found`: a plan for all VMs that moves this many others. `none`: no end places exist in any
- * order. `unknown`: the work was used up, or no order was found for existing end places.
+ * `found`: a plan for all VMs that moves this many others. `none`: no final hosts exist in any
+ * order. `unknown`: the work was used up, or no order was found for existing final hosts.
  */
 type EndPlaces = { kind: 'found'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
@@ -29,7 +29,7 @@ type EndPlaceSearch = {
   maxRam: number
   /** The plan that moves the least memory. */
   lightest: Move[] | null
-  /** True if an order was not found for some end places. Then nothing is proved. */
+  /** True if an order was not found for some final hosts. Then nothing is proved. */
   hasUnordered: boolean
 }
 
@@ -40,15 +40,15 @@ type EndPlacesOptions = {
   maxRam?: number
 }
 
-/** Whether there are so few hosts that trying all end places usually takes milliseconds. */
+/** Whether there are so few hosts that trying all final hosts usually takes milliseconds. */
 export function isFewHosts({ targets }: Pick<Instance, 'targets'>): boolean {
   return targets <= 12
 }
 
 /**
- * Examines every set of this many VMs to move, and all their and the evacuees' end places, until
+ * Examines every set of this many VMs to move, and all their and the evacuees' final hosts, until
  * the work is used up. Keeps the plan that moves the least memory. The proof needs no engine,
- * because every plan with as many migrations has such end places.
+ * because every plan with as many migrations has such final hosts.
  */
 export function findEndPlaces(instance: Instance, migrations: number, options: EndPlacesOptions): EndPlaces {
   const capacity = buildCapacityState(instance)
@@ -70,8 +70,8 @@ export function findEndPlaces(instance: Instance, migrations: number, options: E
 }
 
 /**
- * Tries every choice of this many VMs, from this kind on, that moves less memory than the best plan
- * so far.
+ * Chooses `left` more VMs to move, among the groups of equal VMs from index `from` on. Tries every
+ * choice that moves less memory than the best plan so far.
  */
 function chooseMovers(
   all: EndPlaceSearch,

@@ -39,8 +39,9 @@ export function wholeScope(instance: Instance, rounds: number): Scope | null {
 
 /**
  * Searches a better plan than the known one among plans that move only these VMs. If VMs stay down,
- * it finds who starts, the highest priority first, then the fewest migrations for it. `aim`: a
- * number of VMs down that no plan can improve. A plan that reaches it at once ends the search.
+ * it first finds which VMs start, in order of priority, and then the fewest migrations for these
+ * VMs. `aim`: a number of VMs down that no plan can improve. A plan that reaches it at once ends
+ * the search.
  */
 export async function askForPlan(state: SearchState, scope: Scope, rounds: number, aim: Down | null): Promise<void> {
   const { instance } = state
@@ -53,13 +54,14 @@ export async function askForPlan(state: SearchState, scope: Scope, rounds: numbe
     const moves = await ask(state, question)
     if (!moves) return
     down.set(priority, countDown(instance, listDown(instance, moves)).get(priority) ?? 0)
-    // A plan that is found later improves only a lower priority.
+    // Stops if more VMs stay down than in the known plan, because later models improve only lower
+    // priorities.
     if (isMore(instance, down, countDown(instance, state.incumbent.unplaced))) return
   }
   await askFewest(state, scope, rounds)
 }
 
-/** Searches fewer migrations with as many starts of each priority. */
+/** Searches a plan with fewer migrations that starts as many VMs of each priority. */
 async function askFewest(state: SearchState, scope: Scope, rounds: number): Promise<void> {
   const { instance, incumbent, forcedMigrations } = state
   const maxMigrations = incumbent.moves.filter(({ vm }) => instance.movable[vm]).length - 1

@@ -19,11 +19,11 @@ export function isSmall({ targets, movable, evacuees }: Instance): boolean {
 /** The most states of the search through all orders. */
 export const maxStates = 150_000
 /**
- * Places that are tried per state before the search is given up, because one state may start
- * evacuees in very many ways.
+ * Most places that are tried for each state before the search is given up. A limit is needed,
+ * because one state may start evacuees in very many ways.
  */
 const triesPerState = 100
-/** Number of tries between two reads of the clock. */
+/** Number of tries between two checks of the deadline. */
 const triesPerLook = 256
 
 type ExhaustiveSearch = {
@@ -152,7 +152,9 @@ export type Incumbent = {
   certificate: Certificate | null
   /** True if no plan of any kind has a place for all VMs. */
   isInfeasible: boolean
-  /** The proof that no other choice of VMs down does less harm. Null without a proof. */
+  /**
+   * The proof that no other choice of the VMs that stay down does less harm. Null without a proof.
+   */
   triage: 'engine' | 'exhausted' | null
   /** Prices that prove the choice, for the highest priorities with VMs down. */
   levels?: ProvedLevel[]
@@ -251,7 +253,7 @@ export function recordBound(
   provenBy: Incumbent['provenBy'],
   certificate: Certificate | null = null,
 ): void {
-  // A certificate proves more than the claim of an engine.
+  // Prefers a certificate, which proves more than the claim of an engine.
   const isFirmer = lowerBound === incumbent.lowerBound && incumbent.provenBy === 'engine' && provenBy === 'certificate'
   if (lowerBound <= incumbent.lowerBound && !isFirmer) return
   Object.assign(incumbent, { lowerBound, provenBy, certificate } satisfies Partial<Incumbent>)

@@ -32,7 +32,7 @@ import { bringHome, countColumns } from './who-starts.ts'
  * plan or proof.
  */
 
-/** Work of some hundredths of a second, in examined hosts. */
+/** Most hosts that the search for final hosts examines, which takes some hundredths of a second. */
 const endPlacesWork = 1_500_000
 const slackCosts = [30, 60]
 /**
@@ -62,9 +62,9 @@ const manyVms = 500
 const scale = 1_000_000
 
 /**
- * Tries all end places on up to twelve hosts, with the fewest migrations first, which usually takes
- * milliseconds. On more hosts it tries only whether starts are enough, because the bound there has
- * a certificate, which proves more than a full search.
+ * Tries all final hosts on up to twelve hosts, with the fewest migrations first, which usually
+ * takes milliseconds. On more hosts it tries only whether starts are enough, because the bound
+ * there has a certificate, which proves more than a full search.
  */
 function tryEndPlaces(state: SearchState, amount: number): void {
   const { instance, deadlineMs, forcedMigrations } = state
@@ -109,8 +109,8 @@ async function solveRestarts(state: SearchState): Promise<void> {
 type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 
 /**
- * Computes a lower bound on migrations by column generation. Null if the sizes do not allow one, or
- * nothing is open.
+ * Computes a lower bound on migrations by column generation. Null if the sizes do not allow a
+ * bound, or no VM is open.
  */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
@@ -124,7 +124,8 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   for (const units of tableUnits) {
     const sizeClasses = buildSizeClasses(instance, units)
     if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return best
-    // If sizes have a large common divisor, both limits give the same table.
+    // Stops if the next unit gives the same table, as it does if the sizes have a large common
+    // divisor.
     const largest = Math.max(...sizeClasses.room.map(({ ram, cpu }) => ram + cpu))
     if (largest === cells) break
     cells = largest
@@ -143,9 +144,10 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
 }
 
 /**
- * If VMs stay down: searches end places for all with any number of moves, with fewer and fewer VMs
- * away from home until there is an order. Or finds that an engine claims that there are none, if
- * the engine can decide this.
+ * Searches final hosts for all VMs, with any number of moves, if some VMs stay down. Then tries
+ * fewer and fewer VMs away from home until there is an order of steps. Records it if an engine
+ * claims that no such hosts exist. Does nothing if that claim would prove nothing (`isSound`) or
+ * the model is too large.
  */
 async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state
@@ -154,7 +156,7 @@ async function placeAll(state: SearchState): Promise<void> {
   if (!isSound || countColumns(instance, movers) > maxColumnsToProve) return
   const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return recordInfeasible(state, 'engine')
-  // Searches any end places first, which takes a tenth of the time of a search for few migrations.
+  // Searches any final hosts first, which takes a tenth of the time of a search for few migrations.
   const limitMs = () => Math.min(Math.max(placeAllMs, remainingMs(state) * 0.35), remainingMs(state) * 0.5)
   const any = await mip.solve({ ...built.model, objective: [] }, limitMs(), maxNodes)
   if (any.status === 'infeasible') return recordInfeasible(state, 'engine')
@@ -205,7 +207,7 @@ async function closeByOne(state: SearchState): Promise<void> {
   recordAnswer(state, built, answer)
 }
 
-/** Records a plan if an order leads to these end places. */
+/** Records a plan if an order leads to these final hosts. */
 function recordAnswer(state: SearchState, built: PlacesModel, answer: SolveAnswer): void {
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return
   const moves = orderMoves(state.instance, readPlaces(built, answer.values), state.deadlineMs)
@@ -231,10 +233,7 @@ type ImproveOptions = {
   report: (incumbent: Incumbent) => void
 }
 
-/**
- * Work of the first search and of each later one: a quarter of a second and six tenths, on an idle
- * machine.
- */
+/** Work of the first search (0.25 s on an idle machine) and of each later search (0.6 s). */
 const firstWork = 10_000_000
 const roundWork = 24_000_000
 
@@ -260,7 +259,7 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 async function closeGap(state: SearchState): Promise<void> {
   const { instance, engine, mip } = state
   if (!isFewHosts(instance)) await solveRestarts(state)
-  // A plan that leaves VMs down was not yet tested for fewer migrations.
+  // Searches for a place for the VMs that stay down.
   if (!isComplete(state)) await findPlace(state)
   for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
@@ -286,7 +285,7 @@ async function findPlace(state: SearchState): Promise<void> {
   await placeAll(state)
 }
 
-/** Searches fewer migrations for the same starts, by end places of a few hosts at a time. */
+/** Searches fewer migrations for the same starts, by final hosts of a few hosts at a time. */
 async function shorten(state: SearchState): Promise<void> {
   const { instance, mip, random, forcedMigrations } = state
   if (isSettled(state) || incumbentMigrations(state) <= forcedMigrations + 1) return

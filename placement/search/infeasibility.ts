@@ -9,11 +9,14 @@ import { type Move, search } from './search.ts'
  * A rule or limit of an instance: a host's RAM or CPU, an HA group, a rule about hosts, an evacuee.
  */
 export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
-/** `moves` is the plan that was found after the change. */
+/**
+ * A change of one limit that makes a plan possible. `moves` is the plan that was found after the
+ * change.
+ */
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
- * `isContradictory`: no end places keep every rule; otherwise some may, but no order was found.
+ * `isContradictory`: no final hosts keep every rule; otherwise some may, but no order was found.
  * `core`: limits that cannot all hold, reduced one by one so that each is needed; empty if time ran
  * out. `repairs`: changes of one limit after which a plan was found.
  */
@@ -67,7 +70,7 @@ async function findContradiction(diagnosis: Diagnosis): Promise<Relaxation | nul
   return (await isContradictory(diagnosis, diagnosis.instance, 'whole')) ? 'whole' : null
 }
 
-/** Whether the engine proves that no end places exist. Any other answer counts as no. */
+/** Whether the engine proves that no final hosts exist. Any other answer counts as no. */
 async function isContradictory(
   { engine, coreUntilMs }: Diagnosis,
   instance: Instance,

@@ -5,7 +5,7 @@ import { type Move, type SearchResult, search } from './search.ts'
 
 /** Chooses which VMs to leave down if not all have a place, without a solver. */
 
-/** Work that is tried for one more VM, and for all. */
+/** Most work of the search to start one more VM, and of all such searches together. */
 const workPerVm = 1_000_000
 const workInAll = 12_000_000
 const runsPerVm = 60

@@ -35,8 +35,8 @@ type OrderSearch = {
 }
 
 /**
- * Finds an order that leads to these end places: migrations first, then starts, which only use
- * capacity. Each VM goes directly to its end place or, if it cannot, by a third host. With few
+ * Finds an order that leads to these final hosts: migrations first, then starts, which only use
+ * capacity. Each VM goes directly to its final host or, if it cannot, by a third host. With few
  * moves, it finds an order with as few such stops as possible. Null if there is no such order, or
  * none was found.
  */

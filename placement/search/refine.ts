@@ -9,7 +9,8 @@ import { type Move, search } from './search.ts'
 const endPlacesWork = 1_500_000
 const lighterRuns = 300
 /**
- * The most work for both steps, some tenths of a second each: in examined hosts, and in placed VMs.
+ * The most work for each step, in examined hosts and in placed VMs. A step takes some tenths of a
+ * second.
  */
 const lighterWork = 12_000_000
 const levelWork = 900_000
@@ -56,7 +57,8 @@ function isLighter(instance: Instance, moves: Move[], than: Move[]): boolean {
 }
 
 /**
- * Changes the end places of moves as long as that fills hosts more evenly and every step can begin.
+ * Changes the final hosts of moves as long as that fills hosts more evenly and every step can
+ * begin.
  */
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance

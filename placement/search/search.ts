@@ -25,7 +25,10 @@ type SearchOptions = {
   first?: 'largest' | 'smallest'
 }
 
-/** Evictions that one VM may cost, so that cheap solutions are tried before expensive ones. */
+/**
+ * Most evictions that placing one VM may cost, tried in this order, so that cheap solutions come
+ * first.
+ */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
 /**

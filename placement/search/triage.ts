@@ -43,7 +43,8 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
-  // The engine of the previous model is still running.
+  // Tries the proof by prices again. Uses the engine only if it ended with a claim, because
+  // otherwise it may still be working on the previous model.
   await certify(given, state.incumbent.triage && mip)
 }
 
@@ -60,7 +61,7 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
 }
 
 /**
- * Searches the best starts with any end places, then plans with more and more rounds, until one
+ * Searches the best starts with any final hosts, then plans with more and more rounds, until one
  * plan starts as many.
  */
 async function chooseAmongAll(state: SearchState): Promise<void> {
@@ -100,7 +101,7 @@ export async function startWhatFits(state: SearchState): Promise<void> {
   if (choice) recordChoice(state, choice.assignment, choice.started)
 }
 
-/** Records the starts of the evacuees if an order leads to these end places. */
+/** Records the starts of the evacuees if an order leads to these final hosts. */
 export function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
   const { instance, deadlineMs } = state
   const moves = orderMoves(instance, assignment, deadlineMs)

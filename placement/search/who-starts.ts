@@ -90,7 +90,7 @@ const maxVain = 25
 const visitNodes = 20
 
 /**
- * Finds end places with fewer VMs away from home, a few hosts at a time, for the VMs that start,
+ * Finds final hosts with fewer VMs away from home, a few hosts at a time, for the VMs that start,
  * because solvers place VMs anywhere. `keep` gets each better answer and returns whether it has an
  * order. Once an answer has an order, an answer without one is dropped.
  */
@@ -113,7 +113,7 @@ export async function bringHome(
     if (away.length === 0) return
     const hosts = new Set<number>()
     const near = nearHosts[visit % nearHosts.length] as number
-    // Chooses first the hosts whose VMs are on each other.
+    // Chooses hosts that belong together, because VMs of one of them have moved to another.
     for (const [vm, host] of shuffle(away, random)) {
       if (hosts.size >= near) break
       if (hosts.size === 0 || hosts.has(host) || hosts.has(home[vm]!)) hosts.add(host).add(home[vm]!)
@@ -134,7 +134,7 @@ export async function bringHome(
     const isOrdered = keep(next)
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
-    // Accepts equally good end places, because they may lead to better ones.
+    // Accepts equally good final hosts, because they may lead to better ones.
     end = next
     if (more < 0) vain = 0
   }

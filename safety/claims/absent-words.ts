@@ -58,7 +58,7 @@ function says(clause: Clause, words: readonly string[]): boolean {
 const narrowing = ['name', 'text', 'match', 'contains', 'query', 'promql', 'pattern', 'grep', 'unit', 'level', 'status']
 const filters = /^(?:e?grep|fgrep|rg|zgrep|pgrep|pidof|find|locate|which)$/
 
-/** Lists the texts that a row searched for, each as its words. */
+/** Lists the texts that a row searched for, each as a list of words. */
 function askedFor(part: Part): string[][] {
   const args = part.arguments
   const texts = narrowing.flatMap((key) => args[key] ?? []).filter((each) => typeof each === 'string')

@@ -39,8 +39,8 @@ export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem 
 }
 
 /**
- * Finds the places of these quotes, or returns the first quote without a place. The agent's own
- * words do not count.
+ * Finds the places in rows where quotes occur, or returns the problem of the first quote without a
+ * place. Texts of the agent itself do not count.
  */
 export function placesOfAll(quotes: readonly ClaimQuote[], evidence: ClaimEvidence): QuotePlace[] | ClaimProblem {
   const places: QuotePlace[] = []
@@ -112,7 +112,8 @@ function mustBeFresh(
 ): boolean {
   if (clause.tense === 'past') return false
   if (clause.tense === null) return kind === 'is'
-  // Accepts a past sentence with a quoted present: "was critical: process is not running".
+  // Accepts the present tense after a colon if it is quoted and the sentence before it is in the
+  // past: "was critical: process is not running".
   const isQuoted =
     clause.isAfterColon && places.some(({ line, from, to }) => line.slice(from, to).includes(foldText(clause.raw)))
   return !(isQuoted && kind !== 'is' && clauses.some(({ tense, start }) => tense === 'past' && start < clause.start))
@@ -252,9 +253,7 @@ export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: 
   return names.every(({ text }) => holdsName(whole, text) || (!namesMembers && members.includes(foldText(text))))
 }
 
-/**
- * Whether somebody else did the act: a quoted line reports the act about the names of the clause.
- */
+/** Whether a quoted line reports that somebody else did the act, with the names of the clause. */
 function isOthers(claim: Claim, action: Action, clause: Clause, places: readonly QuotePlace[]): boolean {
   return claim.kind !== 'did' && !action.isOurs && places.some((place) => tellsAction(place, action.verb, clause, true))
 }

@@ -88,8 +88,8 @@ function gradeClaim(sent: Claim, evidence: ClaimEvidence): GradedClaim {
   const wrong = checkClaim(claim, evidence)
   const against = wrong && isRefusing(wrong) ? null : contradiction(claim, clauses, places, evidence)
   if (against) return own('C', against.why, against)
-  // Accepts a claim about the past in present words whose rows are from before the write, and such
-  // a claim between several writes.
+  // Gives grade B to a claim about the past that uses the present tense and cites reads from before
+  // a write.
   const isOlder = wrong?.code === 'READ_BEFORE_WRITE' && (claim.kind === 'was' || claim.kind === 'did')
   if (wrong) return own(isOlder || isOnlyWords(wrong, clauses, evidence) ? 'B' : 'C', wrong.why, wrong)
   const loose =

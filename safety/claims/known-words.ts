@@ -10,8 +10,8 @@ export const denialWords =
 export const subjectKeys =
   /^(?:id|name|host|hostname|node|shard|service|unit|kind|type|region|tenant|device|mount|path|file|container|namespace|pod|instance|job|alertname|user|database|resource|target|role|labels)$/
 /**
- * Matches keys whose value, if denied, means another resource. Other words of a field count as
- * denied only if a row denies them.
+ * Matches keys whose value names a resource, so that a denied value means another resource. The
+ * value of any other key counts as denied only if a row denies it.
  */
 const deniedKeys = /^(?:id|name|host|hostname|node|shard|service|unit|tenant|device|path|file|container|pod|instance)$/
 /**
@@ -109,7 +109,7 @@ function addPlace(known: KnownWords, place: QuotePlace): void {
 }
 
 const noValue = /[:=] ?(?:false|no|none|off|0|null|nil|disabled)(?![\w.])/
-/** Matches words of a wish or a condition, which make a line no finding. */
+/** Matches words of a wish or a condition. A line with such a word reports no finding. */
 const supposes =
   /\b(?:if|where|when|whenever|unless|until|once|should|must|may|might|would|could|will|shall|prove|ensure|expect\w*|check that|verify that|to be|in case|else)\b/
 

@@ -45,8 +45,8 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
 }
 
 /**
- * Finds the units of a result that has none beside its numbers: in its heading, or by an option of
- * the command.
+ * Finds the units of numbers that have no unit beside them: in the heading of the result, or in an
+ * option of the command.
  */
 function namedUnits({ place }: QuotedNumber, wanted: Unit): number[] {
   const text = `${place.part.document().text.slice(0, maxHeading)} ${place.part.head.slice(0, maxHeading)}`
@@ -70,7 +70,7 @@ function isSame(figure: Figure, value: number): boolean {
   if (bound === 'at most') return value <= said && value >= said / 2
   if (bound === 'at least') return value >= said && value <= said * 2
   if (isAbout) return difference <= size * aboutFraction
-  // Rejects rounding to nothing or to everything: 99.6 % is not 100 %.
+  // Rejects a figure that was rounded to 0 or to 100 %: 99.6 % is not 100 %.
   if (said === 0 || (figure.unit?.dimension === 'percent' && said === 100)) return false
   const step = 10 ** -decimals
   if (Math.abs(value) < step) return false

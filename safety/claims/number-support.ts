@@ -20,14 +20,14 @@ const cues = {
 }
 type Way = keyof typeof cues
 /**
- * Number of digits from which a number rarely matches by chance, so that it needs no word about its
- * computation.
+ * Number of digits from which a number rarely matches by chance. The claim need not say how such a
+ * number was computed.
  */
 const tellingDigits = 4
 
 /**
- * Whether the number is a sum, difference, product, ratio or duration of quoted numbers. A short
- * number needs a word that tells how it was computed.
+ * Whether the number is a sum, difference, product, ratio or duration of quoted numbers. If the
+ * number is short, the claim must say how it was computed.
  */
 function isComputed(
   figure: Figure,
@@ -144,7 +144,10 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
 
 const shrinks = /\b(?:shr[aiu]nk\w*|f[ae]ll\w*|drop\w*|declin\w*|decreas\w*|sinks?|sank|los(?:es|ing|t)|less|down)\b/
 
-/** Reads a known number. If the clause names a decrease, the word carries the sign. */
+/**
+ * Reads a number from a row. Drops the minus sign if the clause names a decrease, because that word
+ * already tells the sign.
+ */
 function known(value: QuotedNumber, { text }: Clause): KnownQuantity {
   return { ...value, value: value.value < 0 && shrinks.test(text) ? -value.value : value.value, from: value }
 }
@@ -250,7 +253,8 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
 }
 
 /**
- * Whether as many lines contain a name or number of the clause, or as many elements share a value.
+ * Whether the figure is the number of lines with a name or number of the clause, or of elements
+ * with the same value.
  */
 function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()

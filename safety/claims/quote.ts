@@ -123,7 +123,7 @@ function writeList(writer: Writer, values: unknown[], path: readonly string[], i
     own.end = writer.length
   }
   const closed = add(writer, ']')
-  // Records an empty list too, because it is an answer.
+  // Records an empty list too, because an empty list is an answer.
   if (values.length === 0) {
     writer.doc.leaves.push({ path, value: null, item, lines: [{ start: opened.start, end: closed.end }] })
   }
@@ -175,12 +175,17 @@ function fieldsIn(part: Part, text: string): QuotePlace[] {
   return places.flatMap((some) => some.filter((place) => together.some((other) => isBeside(place, other))))
 }
 
-/** Whether a place is this field, and not words of a text or the end of another name. */
+/**
+ * Whether a place is the field itself, and not a part of a text or the end of another field's name.
+ */
 function isField({ leaf }: QuotePlace, field: string): boolean {
   return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
-/** Number of lines above which a part is searched only in lines with one of the wanted words. */
+/**
+ * Number of lines up to which all lines of a part are searched; in a longer part, only those with
+ * one of the wanted words.
+ */
 const maxLines = 300
 
 /**

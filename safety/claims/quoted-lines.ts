@@ -195,9 +195,9 @@ function isSentence(place: QuotePlace): boolean {
 const withoutSender = (line: string) => line.replace(/^.{0,80}?[\w.-]+\[\d+\]: ?/, '')
 
 /**
- * Compares the order of names, figures and words in the line with that in the clause. `apart`: too
- * few are in the clause, or too few names and figures (`parties`). A write of this attempt may be
- * told in any order, except between two of its resources.
+ * Compares the order of names, figures and words in a quoted line with their order in the clause.
+ * `apart`: the clause has too few of them, or fewer names and figures than `parties`. A write of
+ * this attempt may be told in any order, except between two of its resources.
  */
 function orderIn(line: string, clause: Clause, parties: 1 | 2): 'kept' | 'turned' | 'apart' {
   const names = clause.groups

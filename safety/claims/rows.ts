@@ -39,7 +39,7 @@ const maxBytes = 16_000_000
 
 /**
  * Lists the digests of the stored results (bodies) that a check of this ending reads: the newest
- * first, as many as fit.
+ * first, as many as fit into the limit.
  */
 export function bodiesToCheck(events: readonly IncidentEvent[], attempt: number): string[] {
   const chosen = new Set<string>()
@@ -153,7 +153,8 @@ function saysCut(data: unknown): boolean {
   let left = maxValues
   const isShort = (value: unknown, isSummary: boolean): boolean => {
     left -= 1
-    // Finds the sign at which texts of a summary are cut; the number of omitted ones follows it.
+    // Finds the sign at which texts of a summary are cut; the number of omitted texts follows the
+    // sign.
     if (typeof value === 'string') return isSummary && value.includes('…')
     if (value === null || typeof value !== 'object' || left < 0) return false
     if (Array.isArray(value)) return value.some((each) => isShort(each, isSummary))

@@ -4,7 +4,7 @@ import type { Clause } from './text.ts'
 
 /**
  * Words of a state, each with the words in a quote that prove it: affirmed (`+`) or denied (`-`). A
- * key whose value is no, as running:false, counts as its word denied.
+ * key with a negative value, such as `running: false`, counts as denied.
  */
 const shownBy: Record<string, string> = {
   nominal: '+nominal +healthy',
@@ -135,8 +135,8 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
 /**
- * Finds the first state of a clause that these quotes do not show for its subject. `shown`: words
- * that are shown elsewhere.
+ * Finds the first state of a clause that these quotes do not show for its subject. `shown`: state
+ * words that count as shown without a quote.
  */
 export function statesProblem(
   clause: Clause,
@@ -166,7 +166,10 @@ export function statesProblem(
 
 const spoken = ({ word, isDenied }: StateWord) => (isDenied ? `not ${word}` : word)
 
-/** Whether the word belongs to a name: critical alert, running total, live migrations. */
+/**
+ * Whether a state word only describes a noun and claims no state: critical alert, running total,
+ * live migrations.
+ */
 function isDescribing(text: string, { word, at }: StateWord): boolean {
   const behind = text.slice(at + word.length)
   return (

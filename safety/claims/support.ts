@@ -152,7 +152,7 @@ function isEmpty(data: unknown): boolean {
   if (typeof data !== 'object') return String(data).trim() === ''
   if (Array.isArray(data)) return data.length === 0
   const { stdout, content, total, isEmpty: saysEmpty, ...others } = data as Record<string, unknown>
-  // Uses the reading's own field, because its lists are nested more deeply.
+  // Uses the field `isEmpty` of a reading, because its lists are nested more deeply.
   if (typeof saysEmpty === 'boolean') return saysEmpty
   if (typeof stdout === 'string') return stdout.trim() === ''
   if (typeof content === 'string') return content.trim() === ''
@@ -220,7 +220,8 @@ export function denialProblem(
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
-    // Refuses only words for trouble in this way: "no replica follows it" may quote replicas: 0.
+    // Answers STILL_THERE only for nouns of trouble. Another noun may stand in the row and still be
+    // absent in the sense of the claim, as in "no replica follows it".
     const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
       return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} is in row ${holding.seq}`)

@@ -3,8 +3,8 @@ import type { QuotePlace } from './quote.ts'
 import { keySynonyms } from './word-tables.ts'
 
 /**
- * A column of the quoted line of a table: the words of its heading, its value, and its place in the
- * line.
+ * A column in a quoted line of a table: the words of its heading, its value, and the place of the
+ * value in the line.
  */
 type Column = { at: number; words: string[]; value: string; from: number; to: number }
 

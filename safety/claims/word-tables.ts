@@ -41,7 +41,7 @@ export const noWords: Record<string, string> = {
   enabled: 'disabled',
 }
 
-/** Full words for short keys, or words for what the keys count. */
+/** Full words for short keys, and words for what a key counts. */
 export const keySynonyms: Record<string, string> = {
   mem: 'memory',
   memory: 'ram',

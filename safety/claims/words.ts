@@ -72,8 +72,8 @@ function firstOf<T>(all: readonly T[], find: (each: T) => string | null): string
 }
 
 /**
- * Finds letters of another script among Latin ones, because they look the same but make other
- * words.
+ * Finds a letter of another script in a claim with Latin letters, because it may look like a Latin
+ * letter.
  */
 export function mixedLetters({ claim }: Pick<Quoted, 'claim'>): string | null {
   const other = /(?=\p{L})[^\p{Script=Latin}\p{Script=Common}]/u.exec(claim.text)?.[0]
@@ -193,7 +193,10 @@ function isOfThese({ places }: Support, clause: Clause): boolean {
   })
 }
 
-/** Finds the first thing, by the test `lacks`, that no place about the clause's subject shows. */
+/**
+ * Returns what the quotes about a subject of the clause lack, by the test `lacks`; null if, for
+ * each subject, one quote lacks nothing.
+ */
 function ofSubjects(clause: Clause, { places }: Quoted, lacks: (support: Support) => string | null): string | null {
   const supports = supportsOf(places)
   return firstOf(subjectsOf(clause), (names) => {

@@ -55,8 +55,8 @@ export type CommandVerdict = {
   rewrite: string | null
   needsRoot: boolean
   /**
-   * The effect of the command in the text that does most. `look` if all of the text is proved to
-   * only read.
+   * The strongest effect of any command in the text. `look` if the whole text is proved to only
+   * read.
    */
   impact: Impact
   /** Environment variables that the executor must set, because the verdict depends on them. */
@@ -77,7 +77,7 @@ export type CommandVerdict = {
   rootRead: RootRead | null
   /** Base names of all commands in the text, including nested ones, without those of `rootRead`. */
   commands: string[]
-  /** The known names in the text. */
+  /** The names in the text that are among the known ones (`knownNames`). */
   names: string[]
 }
 
@@ -86,7 +86,7 @@ export type Finding = {
   code: CommandCode
   reason: string
   token: string | null
-  /** Whether the program itself refuses such words and does nothing. */
+  /** Whether the program itself refuses such arguments and does nothing. */
   isRefused?: true
 }
 
@@ -111,7 +111,8 @@ const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every co
 
 /**
  * Chooses the strictest finding: a refusal comes before a request for approval. An endless read
- * comes last, because only the model hears of it, and people are asked about anything else first.
+ * comes last, because it is reported only to the model, while other findings may need a decision of
+ * a person.
  */
 export function decide(findings: readonly Finding[]): Ruling {
   if (findings.length === 0) return onlyLooks
@@ -128,8 +129,8 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
 
 /**
  * A budget of steps for judging one text, shared by all nested texts. Texts nest (an interpreter in
- * a here-document in a shell), some of them more than once; without a common budget 20 words would
- * cost 2^20 steps.
+ * a here-document in a shell), some of them more than once; without a common budget, 20 nested
+ * texts would cost 2^20 steps.
  */
 type JudgeBudget = { left: number; spent: number }
 
@@ -169,7 +170,7 @@ export const tooComplex: Finding = {
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The known names in the text. */
+  /** The names in the text that are among the known ones (`knownNames`). */
   names: Set<string>
   /** Commands that may read with `sudo -n`, each as the JSON of its words. */
   rootReads: ReadonlySet<string>
@@ -191,7 +192,7 @@ export type CommandAnalysis = Survey & {
   constants: Constants
   /** Functions and aliases that are being expanded. */
   looked: string[]
-  /** The number of further readings that may be tried for words that are not plain. */
+  /** How many more expansions may be tried for arguments that are not plain text. */
   guessesLeft: number
 }
 
@@ -211,11 +212,13 @@ export type ExecutionContext = {
    * script.
    */
   fed: boolean
-  /** The kind of words that the command before it prints. */
+  /** The kind of output of the command before it in a pipe. */
   feeds: InputKind
   input: string | null
   depth: number
-  /** Whether a command may read as root here: the first of a text that is one pipe. */
+  /**
+   * Whether a command may read as root here. Only the first command of a text that is one pipe may.
+   */
   asRoot: boolean
   mounts: Unwrapped['mounts']
   /**

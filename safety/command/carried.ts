@@ -2,7 +2,7 @@ import type { Word } from './parse.ts'
 import { quote } from './unwrapped.ts'
 
 /**
- * Finds shell texts inside a word of a program: `vim -c '!…'`, `psql -c '\! …'`, `tar
+ * Finds shell texts inside an argument of a program: `vim -c '!…'`, `psql -c '\! …'`, `tar
  * --checkpoint-action=exec=…`, crontab lines. Used only for the list of forbidden commands, because
  * such a program needs approval anyway.
  */
@@ -25,7 +25,10 @@ function started(texts: readonly string[]): string[] {
   return [[program, ...(rest < 0 ? [] : texts.slice(rest + 1))].map(quote).join(' ')]
 }
 
-/** Lists the words from each place on, because it is unknown where the options end. */
+/**
+ * Lists the rest of the arguments from each position on, because it is unknown where the options
+ * end.
+ */
 const anyTail = (texts: readonly string[]): string[] =>
   texts.slice(0, 8).map((_, at) => texts.slice(at).map(quote).join(' '))
 

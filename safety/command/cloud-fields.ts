@@ -17,7 +17,10 @@ export const awsCarriers: ReadonlySet<string> = new Set(
     .map((call) => call.trim()),
 )
 
-/** Fields that contain others, which may not be shown alone. */
+/**
+ * Fields that contain other fields. A query may lead through these fields, but not show one as a
+ * whole.
+ */
 const around = words(`
   Functions Versions tasks containers taskDefinition containerDefinitions Stacks StackResourceDetail Commands CommandInvocations JobRuns builds
   SpotInstanceRequests LaunchTemplateVersions VpnConnections VgwTelemetry Listeners Rules Cluster Timeline Steps addon health issues DistributionList

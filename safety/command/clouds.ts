@@ -9,8 +9,8 @@ import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
 /**
- * Returns why the words do more than read; null if they only read. `words`: those after the
- * program's name.
+ * Returns the reason why a command line does more than read; null if it only reads. `words`: the
+ * arguments after the program's name.
  */
 /** Matches a queue's address, from which aws takes the address of the service. */
 const isQueue = (word: string, before: string | undefined): boolean =>
@@ -254,7 +254,9 @@ const doctl: ListRule = {
   },
 }
 
-/** Returns why the words do more than read, by this rule; null if they only read. */
+/**
+ * Returns the reason why, by this rule, the arguments do more than read; null if they only read.
+ */
 function inspectByList(rule: ListRule, words: readonly string[]): string | null {
   const said: string[] = []
   const options: string[] = []

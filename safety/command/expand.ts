@@ -12,7 +12,7 @@ import { type Constants, countReadings, defineWord, knownFields, remember } from
 
 type Reader = {
   constants: Constants
-  /** Which of a variable's values is used, counted back from the newest. */
+  /** Which value of a variable is used, counted back from the newest: 0 is the newest. */
   back: number
   depth: number
 }

@@ -8,8 +8,8 @@ type FreeTool = { tool: string; arguments: Record<string, unknown> }
 type Asked = { argv: readonly string[]; cwd: string | null }
 
 /**
- * Finds the tool that gives what these words ask for; null if there is none, or the words ask for
- * more.
+ * Finds the tool that returns what this command asks for; null if no tool does, or the command asks
+ * for more.
  */
 export function findFreeTool(asked: Asked): FreeTool | null {
   const [program = '', ...words] = asked.argv
@@ -47,7 +47,7 @@ function gitTool(words: readonly string[], cwd: string | null): FreeTool | null 
   return null
 }
 
-/** Whether words are `-n 5`. */
+/** Whether the argument at `at` is a part of `-n 5`. */
 const isCount = (words: readonly string[], at: number): boolean =>
   (words[at] === '-n' && /^\d+$/.test(words[at + 1] ?? '')) || (words[at - 1] === '-n' && /^\d+$/.test(words[at] ?? ''))
 

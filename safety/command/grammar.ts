@@ -92,7 +92,7 @@ export type ValueKind =
   /** A docker compose file with its usual name. */
   | 'compose'
   | 'request'
-  /** `name=value` of a query, if the program's words put the pair into a query. */
+  /** `name=value` of a query, if an argument of the program puts the pair into a query. */
   | 'parameter'
   /** `name=value` of a query, with a value that the program encodes. */
   | 'encoded'
@@ -167,8 +167,8 @@ export type Grammar = {
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
    * Regular expressions that no operand or option value may match, at any place and in either case:
-   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. The words only narrow what
-   * the kinds allow.
+   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. These expressions only narrow
+   * what the kinds allow.
    */
   refuses?: readonly string[]
   /** Regular expressions that no operand may match. */
@@ -204,12 +204,12 @@ export type Grammar = {
     unless?: readonly string[]
     /**
      * Options that do not make the program end, but limit the past that it shows. With one of these
-     * options, no words are added.
+     * options, nothing is added.
      */
     enough?: readonly string[]
     /**
-     * The form that ends: options to drop and words to add, shown to the model and tried once.
-     * `null` if there is none.
+     * The form of the command that ends: options to drop and arguments to add. The form is shown to
+     * the model and tried once. `null` if there is none.
      */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }

@@ -30,15 +30,15 @@ const endless =
   /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
 
 /**
- * Matches functions that make much data from little: a walk that creates its path, all pairs, a far
- * index, powers, a replacement that an old jq never ends.
+ * Matches functions that make much data from little: `recurse` over paths that it creates itself,
+ * combinations, powers, an index of many digits, and a replacement that an old jq never ends.
  */
 const growing =
   /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
 
 /** Most values that a program may make of one line. */
 const maxMade = 1_000_000
-/** Most doublings of one value: ten make a thousand. */
+/** Most doublings of one value: ten doublings make it a thousand times as long. */
 const maxDoublings = 10
 
 export function inspectJq(program: string): string | null {

@@ -16,7 +16,7 @@ import { hiddenCharacter, noConstants } from './words.ts'
 export type { CommandVerdict } from './analysis.ts'
 
 export type CommandContext = {
-  /** Host names and addresses that were looked up, in lower case. */
+  /** Host names and addresses that this attempt looked up, in lower case. */
   knownHosts: ReadonlySet<string>
   /**
    * Names of containers, pods and the like that were looked up where the command will run, written
@@ -25,7 +25,7 @@ export type CommandContext = {
   knownNames?: ReadonlySet<string>
   /** The directory in which the command will run, if it is known. */
   directory?: string
-  /** Paths of the executor itself, which are as secret as those on the list. */
+  /** Paths of the executor itself, which are as secret as the paths in `secret-paths.ts`. */
   secrets?: readonly string[]
   /**
    * False in a container or guest: files there cannot be checked before, and only the environment
@@ -43,7 +43,9 @@ export type CommandContext = {
  * reads.
  */
 const maxTextCharacters = 16_384
-/** Most readings of words that are not plain; no text of this length needs more. */
+/**
+ * Most expansions that are tried for words that are not plain. No text of this length needs more.
+ */
 const maxGuesses = 256
 
 /**
@@ -188,7 +190,7 @@ function listObeying({ programs }: CommandAnalysis): string[] {
   return names
 }
 
-/** Offers a form that ends only if it may run as it is. */
+/** Offers a form of the command that ends, but only if that form may run without approval. */
 function offerRewrite(termination: Termination, context: CommandContext): string | null {
   if (termination.ends || !termination.text) return null
   return judgeText(termination.text, context, false).verdict === 'run' ? termination.text : null

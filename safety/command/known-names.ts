@@ -28,8 +28,8 @@ const kindsOfProgram: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the kind of what a command names: `docker exec web` names a container, `docker compose
- * exec web` a service.
+ * Returns the kind of object that a command names: `docker exec web` names a container, `docker
+ * compose exec web` a service.
  */
 export function kindOfNames(words: readonly Word[]): string {
   const [program] = words
@@ -39,12 +39,14 @@ export function kindOfNames(words: readonly Word[]): string {
 }
 
 const namespaces: ReadonlySet<string> = new Set(['-n', '--namespace'])
-/** Options with which the same name means something else. */
+/** Options that choose another cluster, server or project, where a name denotes another object. */
 const elsewhere: ReadonlySet<string> = new Set(
   '--context --cluster --user -s --server --kubeconfig -p --project-name -f --file --project-directory'.split(' '),
 )
 
-/** Returns the namespace that options choose, otherwise the program's own. */
+/**
+ * Returns the namespace that the options choose; empty for the default namespace of the program.
+ */
 export function namespaceOf(given: readonly (readonly [name: string, value: string])[]): string {
   const parts: string[] = []
   for (const [name, value] of given) {

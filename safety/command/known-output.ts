@@ -2,9 +2,9 @@ import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
- * Programs that print words of a known form, with the options that keep it. A word made of their
- * output is judged through a sample. Any other option may print anything: a separator, a template,
- * a command line.
+ * Programs that print words of a known form, with the options that keep this form. An argument made
+ * of such output is judged by a sample. Any other option may print anything: a separator, a
+ * template, a command line.
  */
 
 /** The form of an output: one number or one name per line. */
@@ -89,7 +89,7 @@ const listingLines: readonly { line: RegExp; sample: string }[] = [
     line: /^(?:kubectl|oc) (?:-n [\w-]+ )?get ([a-z.]+)(?: (?:-n [\w-]+|-n=[\w-]+|--namespace[= ][\w-]+|-l [\w./=,!-]+|--selector[= ][\w./=,!-]+|--field-selector[= ][\w./=,!-]+))* (?:-o ?|-o=|--output[= ])name(?: (?:-n [\w-]+|-l [\w./=,!-]+))*$/,
     sample: '$1/a1',
   },
-  // Prints the name alone, of one or of all listed objects.
+  // Matches commands that print only the name of one listed object, or of all.
   {
     line: new RegExp(
       `^(?:kubectl|oc) (?:-n [\\w-]+ )?get (?:${dnsNamed})(?: (?:-n [\\w-]+|--namespace[= ][\\w-]+|-A|-l [\\w./=,!-]+|--selector[= ][\\w./=,!-]+|--field-selector[= ][\\w./=,!-]+))* (?:-o ?|-o=|--output[= ])jsonpath=\\{\\.items\\[(?:\\d+|\\*)\\]\\.metadata\\.(?:name|namespace)\\}(?: (?:-n [\\w-]+|-l [\\w./=,!-]+))*$`,
@@ -107,7 +107,10 @@ const listingLines: readonly { line: RegExp; sample: string }[] = [
   },
 ]
 
-/** Returns the form of the output of these words if all of it is known; null otherwise. */
+/**
+ * Returns the form of the output of this command line if all of the output is known; null
+ * otherwise.
+ */
 export function knownOutputOf(words: readonly string[]): { form: OutputForm; sample: string } | null {
   const [name = '', ...rest] = words
   const whole = words.join(' ')
@@ -129,7 +132,7 @@ export function knownOutputOf(words: readonly string[]): { form: OutputForm; sam
   return { form: printer.form, sample: isList ? `${printer.sample},4712` : printer.sample }
 }
 
-/** Removes from the words the first of these sequences that is present. */
+/** Removes the first of the sequences in `runs` that is among the arguments. */
 function takeOut(words: string[], ...runs: string[][]): boolean {
   for (const run of runs) {
     const at = words.findIndex((_, from) => run.every((text, index) => words[from + index] === text))
@@ -259,7 +262,7 @@ const isKnownPart = (part: WordPart): boolean =>
   part.type === 'SingleQuoted' ||
   (part.type === 'DoubleQuoted' && part.parts.every(({ type }) => type === 'Literal'))
 
-/** Most words of a loop for which it is written out. */
+/** Most words of a loop that is written out. */
 const maxWords = 16
 
 /**

@@ -86,8 +86,8 @@ function tableOf(commands: Commands): Table | null {
 }
 
 /**
- * Returns the commands of a script that is one pipe of plain commands whose words are known
- * exactly; null for any other.
+ * Returns the commands of a script that is one pipe of plain commands with exactly known arguments;
+ * null for any other script.
  */
 export function onlyPipeOf(script: ParsedScript): string[][] | null {
   const [statement, another] = script.commands

@@ -19,7 +19,7 @@ import type { Unwrapped } from './unwrapped.ts'
 
 /**
  * Lists the commands that may read as root there, each as the JSON of its words. Empty outside of
- * `/`, where a relative word may mean another file.
+ * `/`, because a relative path may mean another file there.
  */
 export function rootReadsAt(context: {
   rootReads?: readonly (readonly string[])[]
@@ -61,8 +61,8 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 }
 
 /**
- * Requires that a read as root depends only on its words: it runs without sandbox and shell, so the
- * rest of the text shares nothing with it and cannot change its words.
+ * Requires that a read as root depends only on its own arguments. The read runs without sandbox and
+ * shell, so the rest of the text cannot change them.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
@@ -171,8 +171,8 @@ function rowOf({ name, words }: ProgramCall): ProgramSurroundings | null {
 }
 
 /**
- * Whether the words call one of these sub-commands, by its place: as an operand the word means
- * something else.
+ * Whether a command line calls one of these sub-commands. Checks the position, because the same
+ * word as an operand means something else.
  */
 function isOneOf({ words, reading }: ProgramCall, names: readonly string[] = []): boolean {
   return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
@@ -194,7 +194,8 @@ const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
 /**
- * Lists files in a program's words that are settings for it, which only root may be able to write.
+ * Lists files among a program's arguments that are settings for it. Only root may be able to write
+ * these files.
  */
 function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
@@ -250,7 +251,7 @@ export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'dir
     if (survey.directories.length >= maxDirectories) return false
     survey.directories.push(path)
   }
-  // Marks the place as unknown after a relative path from an unknown directory.
+  // Marks the directory as unknown if a relative path starts from an unknown directory.
   if (!paths.some((path) => path.startsWith('/'))) survey.isLost = true
   return true
 }

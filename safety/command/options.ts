@@ -3,8 +3,8 @@ import type { Grammar, Grammars, Option, ValueKind } from './grammar.ts'
 import type { Word } from './parse.ts'
 
 /**
- * Reads one command's words by its grammar into values of known kinds, or returns the word that
- * does not fit.
+ * Reads one command by its grammar into values of known kinds, or returns the argument that does
+ * not fit.
  */
 
 /**
@@ -25,16 +25,13 @@ export type CommandReading = {
   /** Index of the last word that chose a grammar: 0, or that of the sub-command's word. */
   chosenAt: number
   /**
-   * The word that does not fit and why; if no word is given, what is missing. `isRefused`: the
-   * program itself refuses such words.
+   * The word that does not fit, and the reason. Without a word, `why` names what is missing.
+   * `isRefused`: the program itself refuses such arguments.
    */
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
 
-/**
- * Whether this option is among the words. A call has few options, so a search is cheaper than a
- * set.
- */
+/** Whether a call has an option. A call has few options, so a search is cheaper than a set. */
 export function hasOption({ found }: CommandReading, name: string): boolean {
   return found.some((option) => option.name === name)
 }
@@ -292,7 +289,10 @@ function readCloud(cloud: CloudName, words: readonly Word[], reading: CommandRea
   return why === null ? reading : fail(reading, null, why)
 }
 
-/** Returns the bucket that a word names, because its owner sees the requested name. */
+/**
+ * Returns the bucket whose object an argument names, because the bucket's owner sees the requested
+ * name.
+ */
 function placeIn(text: string, words: readonly Word[]): string | null {
   const uri = /^(?:s3|gs):\/\/([^/]*)/.exec(text)
   if (uri) return uri[1]!

@@ -9,7 +9,10 @@ type Form = (texts: readonly string[]) => string[] | null
 
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
-/** Returns the words without this option, also within clusters; null if it is not present. */
+/**
+ * Returns the arguments without an option, which may also be one letter of `-abc`; null if the
+ * option is absent.
+ */
 function without(texts: readonly string[], letter: string, long: string): string[] | null {
   const left = texts.flatMap((text) => {
     if (text === long || text === `-${letter}`) return []
@@ -25,7 +28,8 @@ const adding =
 
 /** Forms with the same answer that do less, or obey fewer settings. */
 const saferForms: Readonly<Record<string, Form>> = {
-  // Shows the server's answer without following redirections, and without the user's .curlrc.
+  // Follows no redirections, so that the server's own answer is shown; if the command follows none
+  // anyway, ignores the user's .curlrc.
   curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
   // Uses the data that was last fetched, without the network.
   dnf: adding('-C'),

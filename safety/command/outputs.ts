@@ -3,19 +3,19 @@ import { type CommandReading, hasOption, type OptionValue } from './options.ts'
 import type { Word } from './parse.ts'
 
 /**
- * Decides whether a command ends by itself, apart from its effect, and finds a form of it that
- * ends.
+ * Decides whether a command ends by itself, whatever its effect, and finds a form of the command
+ * that ends.
  */
 
 /**
- * `words`: the form that ends; null if there is none, empty if the command is best dropped from its
- * pipe.
+ * A command that may not end by itself. `words`: the command and arguments that do end; null if
+ * there are none, empty if the pipe needs no such command.
  */
 export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
 /**
- * Programs that wait for a key. Those of the first group can be replaced by showing a file's
- * beginning.
+ * Programs that wait for a key press. The programs of the first group can be replaced by a command
+ * that prints the beginning of a file.
  */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
 const editors: ReadonlySet<string> = new Set(
@@ -101,13 +101,17 @@ function isEndlessInterval(operands: readonly Word[]): boolean {
 
 type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 
-/** Lists the words to drop and to add. Adds nothing if the command already limits its output. */
+/**
+ * Lists the arguments to drop and to add. Adds nothing if the command already limits its output.
+ */
 function enough({ enough, instead }: Endless, reading: CommandReading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
   return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
 }
 
-/** Returns the words without the options that make the command endless, and with a bound. */
+/**
+ * Returns the command without the options that make it endless, and with an option that ends it.
+ */
 function bounded(
   reading: CommandReading,
   words: readonly Word[],

@@ -14,7 +14,10 @@ const certificates = /^(?!\/+(?:dev|proc)\b)(?!.*\/private\/)[\w./][\w@+./-]*\.(
 const runtimes =
   /^(?:unix:\/\/)?\/(?:var\/)?run\/(?:containerd\/containerd|k3s\/containerd\/containerd|crio\/crio|cri-dockerd|dockershim)\.sock$/
 
-/** Returns why this path is not a file of this kind of the program; null if it is one. */
+/**
+ * Returns the reason why this path is not a file of this kind that belongs to the program; null if
+ * it is one.
+ */
 export function whyNotOwn(kind: OwnKind, text: string, program: string): string | null {
   if (text.includes('..')) return 'leads up'
   switch (kind) {

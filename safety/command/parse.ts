@@ -65,7 +65,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
       return
     case 'AndOr':
       for (const [index, part] of node.commands.entries()) {
-        // Counts commands after && or ||, which may not be reached.
+        // Counts commands after && or ||, because the shell may skip them.
         if (index === 1) tree.chance += 1
         visit(part, source, tree, nested)
       }
@@ -312,7 +312,7 @@ function ownVariable(node: AssignmentNode, source: string, tree: Tree): Simple['
   return { name, value: { text, literal: true, quoting: 'bare', pattern: null }, plain: true, isOwn: true }
 }
 
-/** Reads an assignment that is an argument (`export A=b`, `env A=b`), and so also a word. */
+/** Reads an assignment that is an argument, as in `export A=b` and `env A=b`. */
 function argumentAssignment(node: Extract<SyntaxNode, { type: 'Assignment' }>, source: string, tree: Tree): Word {
   const { name, value, plain } = assignment(node, source, tree)
   if (!plain) return { ...nothing, text: node.text }
@@ -323,7 +323,7 @@ function word(node: BashWord, source: string, tree: Tree): Word {
   return readWord(node, tree, (part) => visitOther(part, source, tree))
 }
 
-/** Adds the word, and every other form that the shell may give to it. */
+/** Adds an argument, and every other form that the shell may give to it. */
 function addArgument(node: BashWord, made: Simple, source: string, tree: Tree): void {
   const sample = readSample(node, tree)
   const added = sample?.word ?? word(node, source, tree)

@@ -51,9 +51,10 @@ function collapse(path: string): string {
 export type PathList = { expression: PathTest; meeting: readonly string[] }
 
 /**
- * Builds a list in two forms. The shell expands a pattern to existing names: `*.log` could become
- * `id_rsa.log`, but then `id_rsa*` would forbid every `*.log`. So the open end of a listed name
- * does not count for a word that begins with a wildcard.
+ * Builds a list of paths in two forms: for paths, and for patterns that the shell expands. The
+ * shell expands a pattern to existing names: `*.log` could become `id_rsa.log`, but then `id_rsa*`
+ * would forbid every `*.log`. So the open end of a listed name does not count for a word that
+ * begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
   expression: pathIndex(patterns),
@@ -91,8 +92,8 @@ function ancestors(pattern: string): string[] {
 }
 
 /**
- * Whether the word leads to a path of the list; for a word that the shell expands, whether it could
- * lead there.
+ * Whether an argument leads to a path of the list; for an argument that the shell expands, whether
+ * it could lead there.
  */
 export function leadsTo(word: Word, list: PathList, directories: readonly string[]): boolean {
   return leads(word, pathsOf(word, directories), list)
@@ -101,7 +102,7 @@ export function leadsTo(word: Word, list: PathList, directories: readonly string
 const pathsOf = ({ pattern, text }: Word, directories: readonly string[]): IndexedPath[] =>
   normalise(pattern ?? text, directories).map(pathOf)
 
-/** Whether a word with known paths leads to the list. */
+/** Whether an argument with known paths leads to a path of the list. */
 function leads({ pattern }: Word, paths: readonly IndexedPath[], list: PathList): boolean {
   if (paths.some((path) => list.expression.test(path))) return true
   return pattern !== null && paths.some(({ text }) => list.meeting.some((other) => globsMeet(other, text)))
@@ -194,8 +195,8 @@ function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
-  // Requires elsewhere a name that shows a kind without secrets, because the file may be anywhere
-  // below.
+  // Outside of open trees, requires a name that shows a kind without secrets, because the file may
+  // be anywhere below.
   if (!name || !harmlessKind.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }
@@ -211,8 +212,8 @@ function isSecret(word: Word, paths: readonly IndexedPath[], list: PathList): bo
 }
 
 /**
- * Whether the word is a tree that is known to hold nothing secret, or one file with a harmless
- * name.
+ * Whether an argument names a tree that is known to contain nothing secret, or one file with a
+ * harmless name.
  */
 function isOpenTree(word: Word, paths: readonly IndexedPath[]): boolean {
   if (leads(word, paths, above) || /^(?:\.\.?\/*)+$/.test(word.text)) return false

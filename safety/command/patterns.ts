@@ -147,7 +147,8 @@ function source(pattern: string): string {
 const maxWords = 64
 
 /**
- * Expands `{rm,-rf,/}` to `rm`, `-rf` and `/`. A word stays as it is if it would become too many.
+ * Expands `{rm,-rf,/}` to `rm`, `-rf` and `/`. A word that would become too many words stays as it
+ * is.
  */
 export function expandBraces(text: string): string[] {
   const done: string[] = []

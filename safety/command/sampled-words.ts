@@ -4,12 +4,15 @@ import { onlyPipeOf, outputOfPipe } from './known-pipes.ts'
 import { expandBraces } from './patterns.ts'
 import type { Tree, Word } from './tree.ts'
 
-/** Words that a command or a loop makes: a sample of the output, or the exact words. */
+/**
+ * Reads arguments that a command or a loop makes, as a sample of the output or as the exact
+ * arguments.
+ */
 
 /**
- * An argument with samples in `word`. `others` has the words for the cases that a substitution
- * prints nothing or several words, each of which is judged. `scripts` has the substitutions, which
- * run like commands.
+ * An argument with samples in `word`. `others` has the arguments that result if a substitution
+ * prints nothing, or several words. Each case is judged. `scripts` has the substitutions, which run
+ * like commands.
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 
@@ -96,8 +99,8 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
       const said = only.script && onlyPipeOf(only.script)
       const known = said && ((said.length === 1 && exactWordsOf(said[0]!)) || outputOfPipe(said))
       if (!known || !only.script) return null
-      // Adds one sample for many words, because each has this form; without words there is no
-      // round.
+      // Adds one sample for all words of the output, because each has the same form. If there is no
+      // output, the loop does not run.
       push(...(Array.isArray(known) ? known : [known.sample]))
       scripts.push(only.script)
     } else if (!parts || parts.every(isKnownText)) push(value)

@@ -105,7 +105,7 @@ type Change = { start: number; end: number; text: string }
 function changeFor(simple: Simple, previous: Simple | undefined, text: string | null): Change | null {
   if (text === null) return null
   if (text !== '') return { start: simple.start, end: simple.end, text: written(simple, text) }
-  // Drops a pager at the end of a pipe, together with its bar.
+  // Drops a pager at the end of a pipe, together with the `|` before it.
   return previous ? { start: previous.end, end: simple.end, text: '' } : null
 }
 
@@ -190,8 +190,7 @@ function judgeSimple(
 }
 
 /**
- * Judges a function or alias of the text with the words of its call, for the list of forbidden
- * commands.
+ * Judges a call of a function or alias that the text defines, by the list of forbidden commands.
  */
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis

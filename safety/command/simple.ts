@@ -71,7 +71,8 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
 }
 
 /**
- * Judges another way in which the command may run. Words that the program refuses have no effect.
+ * Judges another way in which the shell may expand a command. Arguments that the program refuses
+ * have no effect.
  */
 export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { findings } = analysis
@@ -152,8 +153,8 @@ function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): W
 }
 
 /**
- * Returns `NAME=value` for `env`, with which a program obeys no settings at that place. Null if
- * that does not help, or the program's words are unknown.
+ * Returns `NAME=value` for `env`, with which a program obeys no settings on a machine whose files
+ * are not checked. Null if that does not help, or if an argument is unknown.
  */
 function environmentFor(name: string, words: readonly Word[]): string[] | null {
   const program = programs.get(name)
@@ -192,7 +193,8 @@ function judgeByGrammar(
   if (reading.problem && !unbounded) {
     const { word, why, isRefused, missing } = reading.problem
     const adds = reading.grammars.at(-1)?.adds
-    // Adds words only if no word is expanded, because quotes would change its meaning.
+    // Adds options only if the shell expands no argument, because quotes would change the meaning
+    // of that argument.
     if (missing && adds && words.every(({ literal }) => literal)) {
       add('OPTION_MISSING', words[0]!, `is read-only only with ${adds.join(' ')}`)
       const [first, ...rest] = words.map(({ text }) => quote(text))
@@ -291,7 +293,7 @@ function judgeWrapper(
   const terminations = found.inner.map((inner) => ({ inner, termination: judgeInner(inner, analysis, inside) }))
   const [asRoot, another] = analysis.findings.slice(from)
   const [only, more] = found.inner
-  // Names the form without root, which may show less and so answers another question.
+  // Only names the form without root, because its output may be incomplete.
   if (asRoot?.code === 'ROOT' && !another && only?.kind === 'argv' && !more && terminations[0]!.termination.ends)
     asRoot.reason += `; unasked runs: ${textOf(only)}`
   return combineTerminations(words, found, terminations, { analysis, context, add })

@@ -13,8 +13,8 @@ export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
 )
 
 /**
- * Things that a program obeys besides its words (settings of the directory and of its user's home),
- * and which other parts of the machine it reaches.
+ * What a program obeys besides its arguments (settings in its directory and its user's home), and
+ * which other parts of the machine it reaches.
  */
 export type ProgramSurroundings = {
   manual: string
@@ -41,15 +41,15 @@ export type ProgramSurroundings = {
    */
   there?: Readonly<Record<string, string>>
   /**
-   * Whether the program attaches to the process in its words, by a signal that kills any process
-   * but Java.
+   * Whether the program attaches to the process that its arguments name, by a signal that kills any
+   * process but Java.
    */
   attaches?: true
   /** Options with which neither environment nor conditions help, so that people are asked. */
   asksWith?: readonly string[]
   /** Options that name a file which the program obeys. Only root may be able to write that file. */
   obeysFilesOf?: readonly string[]
-  /** Options with which the program obeys nothing, if one of these is its first word. */
+  /** Options with which the program obeys nothing, if one of these is its first argument. */
   obeysNothingWith?: readonly string[]
   /** Sub-commands that obey no settings. */
   except?: readonly string[]

@@ -76,14 +76,11 @@ export type Simple = {
   /** Whether the command reads the output of a command before its group. */
   isFed: boolean
   /**
-   * Expanded words, if they are not plain and the text tells enough. Used only for the list of
-   * forbidden commands.
+   * Commands that the shell may make by expansion, if the text tells enough. Used only for the list
+   * of forbidden commands.
    */
   guesses: Word[][]
-  /**
-   * Words for the cases that a substitution prints nothing, or several words: the command may run
-   * with these too.
-   */
+  /** The command as it runs if a substitution prints nothing, or several words. */
   others: Word[][]
   /**
    * Whether the command is in a group, a condition or a loop, so that it may run never, once or
@@ -104,7 +101,7 @@ export type Tree = {
    */
   nested: Simple[][]
   shapes: { shape: ShellShape; text: string }[]
-  /** The parser's first error. */
+  /** The first error that the parser reported; null if the text could be parsed. */
   error: string | null
   /** Definitions that the text has made so far. */
   constants: Constants

@@ -29,7 +29,10 @@ export type Unwrapped = {
   assignments: { name: string; value: string }[]
   /** Whether the wrapper ends the inner command after a time. */
   bounds: boolean
-  /** Positions of words that request a terminal. `endless`: whether it repeats for ever. */
+  /**
+   * Positions of arguments that request a terminal. `endless`: whether the wrapper repeats the
+   * command for ever.
+   */
   tty: number[]
   endless: boolean
   /** Whether the command is a shell that waits for typed input. */

@@ -16,7 +16,7 @@ type ValueContext = {
   directories: readonly string[]
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The known names in the text. */
+  /** The names in the text that are among `knownNames`. */
   names: Set<string>
   secrets: readonly string[]
 }
@@ -50,7 +50,7 @@ export function valueFindings(reading: CommandReading, place: ValueContext): Fin
   return findings
 }
 
-/** Lists the directories in which the command may run, and those in its own words. */
+/** Lists the directories in which the command may run, and those that its arguments name. */
 function directoriesOf({ values }: CommandReading, { directories }: ValueContext): readonly string[] {
   const entered = values.filter(({ kind }) => kind === 'directory')
   return entered.length === 0 ? directories : [...directories, ...entered.map(({ word }) => word.text)]

@@ -51,7 +51,7 @@ export function foreignCharacter(word: string): string | null {
   return found ? `U+${found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}` : null
 }
 
-/** The words of a command, with which of them are known before the command runs. */
+/** Reads the words of a command, and finds out which of them are known before the command runs. */
 
 /** Reads a word, and whether it is known beforehand. `lookInside` gets each unknown part. */
 export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart) => void): Word {

@@ -62,7 +62,7 @@ export function unwrapByTable(words: readonly Word[], start: CompiledWrapper): U
     if (text === '--') {
       at += 1
       if (wanted > 0) continue
-      // Ends the options here; variables may still follow.
+      // Ends the options at `--`; assignments of variables may still follow.
       if (!level.wrapper.assignments || !isAssignment(words[at]?.text)) break
       ended = true
       continue
@@ -146,7 +146,7 @@ function finish(words: readonly Word[], read: ReadUpTo, result: Unwrapped): Unwr
   return unknownAt === null ? result : guess(words, unknownAt, result)
 }
 
-/** Tries the next words after an unknown option, because the command may begin at any of these. */
+/** Tries each of the next words after an unknown option as the beginning of the command. */
 function guess(words: readonly Word[], unknownAt: number, result: Unwrapped): Unwrapped {
   result.askReason ??= asks(words[unknownAt]!, 'is an unknown option')
   for (let at = unknownAt + 1; at <= unknownAt + 3 && at < words.length; at += 1)

@@ -49,7 +49,7 @@ const loginShell: Wrapper = {
 }
 
 const plain: Wrapper = { rest: 'argv' }
-/** Programs of many in one, with the options of the full programs or fewer. */
+/** Programs that contain many programs, each with at most the options of the original. */
 const applets: Wrapper = {
   programs:
     'arch basename cat cksum cmp comm cut date df diff dirname du echo egrep expr false fgrep fold free getconf grep groups head hexdump hostid id last ls lsmod lsof lspci lsusb md5sum nproc nslookup od pidof pmap printenv ps pstree pwd readlink realpath seq sha1sum sha256sum sha512sum sleep sort stat strings tac tail test tr true tty uname uniq uptime users w wc which who whoami xxd zcat',

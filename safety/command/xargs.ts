@@ -69,7 +69,7 @@ function readXargsOptions(before: readonly Word[]): XargsOptions | null {
     const [, count, attached] = /^(?:-[nL]|--max-args=|--max-lines=)((\d+)?)$/.exec(text) ?? []
     if (count !== undefined) {
       const number = attached ?? texts[++at] ?? ''
-      // Refuses two limits together, of which the stricter one would apply.
+      // Refuses two limits together, because only the stricter one would apply.
       if (!/^[1-9]\d{0,4}$/.test(number) || read.perCommand !== Number.POSITIVE_INFINITY) return null
       read.perCommand = Number(number)
       if (/^(?:-L|--max-lines)/.test(text)) read.isByLine = true
@@ -175,11 +175,11 @@ function replacement(words: readonly Word[]): string | null {
   return null
 }
 
-/** Reads what `find` does, and the commands that it runs on what it finds. */
+/** Reads the actions of `find`, and the commands that it runs on the files that it finds. */
 
 /**
- * Reads `find … -exec command {} ;`: what is found becomes an operand. Below plain roots this is a
- * path of a known pattern, with which the command is judged; find itself is judged without the
+ * Reads `find … -exec command {} ;`: each found path becomes an operand. Below plain roots the path
+ * has a known pattern, with which the command is judged. `find` itself is judged without the
  * command.
  */
 export function unwrapFind(words: readonly Word[]): Unwrapped | null {
@@ -196,8 +196,8 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
     // Accepts a plus sign as the command's end only after `{}`.
     const end = rest.findIndex(({ text }, index) => text === ';' || (text === '+' && rest[index - 1]?.text === '{}'))
     const command = rest.slice(0, end < 0 ? rest.length : end)
-    // Refuses -execdir, which runs the command in the directory of what was found, whose files are
-    // unknown.
+    // Refuses -execdir, which runs the command in the directory of the found file, whose other
+    // files are unknown.
     const isPlain = found !== null && end > 0 && word.text === '-exec' && command[0]?.text !== '{}'
     if (!isPlain || command.some(({ text }) => text !== '{}' && text.includes('{}')))
       result.askReason ??= asks(word, 'runs a command on whatever is found')

@@ -113,7 +113,7 @@ export function describeForeign(promql: string, stepSeconds: number): Foreign | 
   return { reason: `the query is MetricsQL, not PromQL: ${says.join('; ')}`, form: form ?? splitFilters(promql) }
 }
 
-/** Splits `{a="b" or c="d"}` without a range into two selectors. */
+/** Splits a selector without a range, such as `{a="b" or c="d"}`, into two selectors. */
 function splitFilters(promql: string): string | null {
   const text = `(?:"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*')`
   const filters = `\\s*\\w+\\s*[=!]~?\\s*${text}(?:\\s*,\\s*\\w+\\s*[=!]~?\\s*${text})*\\s*`

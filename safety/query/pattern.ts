@@ -232,7 +232,7 @@ function repeatedEnds(
   const found = new Set(min === 0 ? starts : [])
   for (let round = 1; round <= max && ends.size > 0; round += 1) {
     const next = endsOf(part, text, ends, budget)
-    // Drops places that are already known, because after the required rounds they add nothing.
+    // Drops positions that are already known, because they add nothing after the required rounds.
     ends = round < min ? next : new Set([...next].filter((at) => !found.has(at)))
     if (round >= min) for (const at of next) found.add(at)
   }

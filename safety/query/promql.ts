@@ -25,7 +25,7 @@ export const bounds = {
    * series.
    */
   readSeconds: 240 * 3_600,
-  /** Limit of that product for all selectors together. */
+  /** The most seconds of samples for all selectors of a query together. */
   sumSeconds: 8 * 240 * 3_600,
 } as const
 

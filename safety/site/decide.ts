@@ -25,7 +25,7 @@ export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisi
   return { write: decide(policy, rules, call), look: decide(policy, rules.filter(isAboutLooks), call) }
 }
 
-/** Whether a rule can refuse a read, which only a rule that names the tool does. */
+/** Whether a rule can refuse a read. Only a rule that names the tool can. */
 export const isAboutLooks = ({ action, tools }: Pick<CompiledRule, 'action' | 'tools'>): boolean =>
   action === 'never' && tools !== null
 

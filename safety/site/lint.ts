@@ -178,7 +178,7 @@ function checkHidden(rules: readonly CompiledRule[], fitted: readonly (readonly 
   // Skips a rule that names no resource, because a call without one fits it too.
   if (own.length === 0 || (isNamed(rule, null) && isLabelled(rule, null))) return []
   const earlier = rules.slice(0, at).find((each, place) => {
-    // Requires an earlier rule about reads, if the later rule refuses reads.
+    // Counts an earlier rule only if it is about reads too, if the later rule refuses reads.
     if (isAboutLooks(rule) && !isAboutLooks(each)) return false
     if (!isWider(each.tools, rule.tools) || !isWider(each.types, rule.types) || each.windows !== null || each.silenced)
       return false

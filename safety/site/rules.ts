@@ -49,9 +49,9 @@ export function siteAsks(judging: Judging): RuleAnswer | null {
 }
 
 /**
- * Lets a call run that people would be asked about, which is the only place where a site widens.
- * Does not apply to a person's own write, if place or setting require more, if a host counts as
- * dead, or for a resource that the rule does not name.
+ * Lets a call run that would otherwise need approval. Only this rule lets a site allow more than
+ * the kernel. Does not apply to a person's own write, if place or setting require more, if a host
+ * counts as dead, or for a resource that the rule does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging
@@ -63,7 +63,10 @@ export function siteRuns(judging: Judging): RuleAnswer | null {
   return run('SITE_RUNS', `${nameSiteRule(site)} allows the call`)
 }
 
-/** Returns the rule that decided, or that names who is asked, for the row and the approval card. */
+/**
+ * Returns, for the row and the approval card, the site's rule that decided or that names the people
+ * who are asked.
+ */
 export function siteOf(judging: Judging, { verdict, code }: RuleAnswer): { site?: SiteDecision } {
   const site = decisionOf(judging)
   const hasDecided = code === 'SITE_NEVER' || code === 'SITE_RUNS' || (verdict === 'ask' && site?.action === 'ask')

@@ -2,10 +2,10 @@ import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isAboutLooks } from './decide.ts'
 
 /**
- * Lists where one policy may allow more than another. Proves the rest by pairs: a call is decided
- * by one rule of each file, or by none. For every pair that may fit the same call, the new rule
- * must be as strict, or an earlier rule of either file must come before both. A pair without a
- * proof counts as wider.
+ * Lists where one policy may allow more than another. Proves by pairs of rules that the new policy
+ * allows no more elsewhere: one rule of each file decides a call, or none. For every pair that may
+ * fit the same call, the new rule must be as strict, or an earlier rule of either file must come
+ * before both. A pair without a proof counts as wider.
  */
 export function widens(before: CompiledPolicy | null, after: CompiledPolicy): string[] {
   const [old, now] = [
@@ -125,7 +125,7 @@ function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, bud
   )
 }
 
-/** Whether what two sets have in common is within a third. */
+/** Whether a third set contains everything that two sets have in common. */
 function isWithinBoth(
   left: ReadonlySet<string> | null,
   right: ReadonlySet<string> | null,

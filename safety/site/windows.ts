@@ -3,7 +3,7 @@ import { Temporal } from 'temporal-polyfill'
 import type { SiteWindow } from '../../domain/site-policy.ts'
 
 /**
- * The time of a window. It is computed in local time, written as if in UTC: there no hour is
+ * The times of a window, computed in local time that is written as if it were UTC, where no hour is
  * skipped or repeated. So clock changes are handled in one place, where a moment becomes local
  * time.
  */
@@ -13,7 +13,7 @@ export type CompiledWindow = {
   startMs: number
   lengthMs: number
   rule: RRuleTemporal | null
-  /** Key that windows share which apply at the same moments. */
+  /** Key that is equal for windows that apply at the same times. */
   key: string
   /**
    * The last computed beginning, and the next one: nothing is computed for moments between them.

@@ -25,8 +25,8 @@ export type Scanner = {
 }
 
 /**
- * A part of a text that no read has. An SQL problem is not an Error, because it is always caught,
- * and a stack trace would cost more than parsing.
+ * The part of a text because of which the text is not a read. An SQL problem is not an Error,
+ * because it is always caught, and a stack trace would cost more than parsing.
  */
 export class SqlProblem {
   readonly message: string
@@ -143,7 +143,7 @@ type SelectWords = {
    */
   checkTable: (parts: string[]) => void
   types: ReadonlySet<string>
-  /** Words between two operands. */
+  /** Words that stand between two operands, such as `div`. */
   operators: ReadonlySet<string>
   constants: ReadonlySet<string>
   intervalUnits: ReadonlySet<string>

@@ -1,9 +1,9 @@
 import { SqlProblem, type Token } from './cursor.ts'
 
 /**
- * Detects statements of MySQL or SQLite that make many rows or characters of few: tables that are
- * not joined, an endless recursion, a repeated text. Reads tokens, because the grammar keeps no
- * tree.
+ * Detects statements of MySQL or SQLite that make many rows or characters of few, by tables that
+ * are not joined, an endless recursion or a repeated text. Reads tokens, because the grammar keeps
+ * no tree.
  */
 
 /**
@@ -17,8 +17,8 @@ export function checkJoined({ tables, links }: FromTables): void {
   const groups = tables.map((name) => new Set([name]))
   for (const [left, right] of links) {
     const find = (name: string | null) => (name === null ? undefined : groups.find((group) => group.has(name)))
-    // Joins one table that is not joined yet, once, by a column without a table's name, which may
-    // be of any table.
+    // Lets a column without a table's name join one table that is not joined yet, because it may
+    // belong to any table.
     const from = left === null ? groups.find((group) => group !== find(right)) : find(left)
     const to = right === null ? groups.find((group) => group !== from) : find(right)
     if (!from || !to || from === to) continue

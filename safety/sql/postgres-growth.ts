@@ -114,7 +114,7 @@ function readFrom(item: SqlNode, scope: Scope, own: Map<string, Weight>): void {
   const [tag = '', value] = Object.entries(item)[0] ?? []
   const node = (value ?? {}) as SqlNode
   const { aliasname, colnames } = (node.alias ?? {}) as { aliasname?: string; colnames?: unknown }
-  /** Adds the name of the whole, which means a row of all its columns. */
+  /** Adds the alias of the whole table, which means a row of all its columns. */
   const addRows = (columns: [string, Weight][], as: string) => {
     const row = times(sum(columns.map(([, weight]) => weight)), 2)
     add(new Map([...rename(columns, strings(colnames)), ...(columns.length > 0 ? [[as, row] as const] : [])]))

@@ -9,14 +9,17 @@ import { nodeTree, secretPairs, statementForms } from './stored-texts.ts'
  * and so does endless growth.
  */
 
-/** Most bytes of a value of which another is made. */
+/** Most bytes of a value from which another value is made. */
 const maxValueBytes = 100_000
 /** Most bytes of all values that one statement collects. */
 const maxKeptBytes = 32_000_000
 /** Bytes that the server itself needs for each collected value. */
 const perValueBytes = 64
 
-/** SQLSTATE with which a guarded statement ends: for a hidden value, and for too much. */
+/**
+ * SQLSTATEs with which a guarded statement ends: `hiddenState` for a hidden value, `tooMuchState`
+ * for too much data.
+ */
 export const hiddenState = '2201G'
 export const tooMuchState = '22011'
 
@@ -57,7 +60,7 @@ export function guardValues(sql: string, columns: Guarded): { sql: string } | { 
 const name = /(?:"(?:[^"]|"")+"|[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*)/u
 const reference = new RegExp(`^${name.source}(?:\\s*\\.\\s*${name.source})*`, 'u')
 
-/** Returns the text at a place if it is these names; null if it is anything else. */
+/** Returns the text at a position if the text consists of these names; null otherwise. */
 function readAt(text: Buffer, at: number, names: readonly string[]): string | null {
   const [found = ''] = reference.exec(text.subarray(at).toString()) ?? []
   const parts = (found.match(new RegExp(name.source, 'gu')) ?? []).map((each) =>
@@ -117,7 +120,10 @@ const count = (size: string): string => {
 /** Quotes a regular expression as a text of PostgreSQL. */
 const quoteForm = (form: string): string => `$nightshift$${form.replaceAll('\\b', '\\y')}$nightshift$`
 
-/** Includes `\\x`, because bytes are not read here and so may never be split. */
+/**
+ * Includes `\\x`, the beginning of bytes. Bytes are not searched for secrets, so they may never be
+ * split.
+ */
 const hiddenForms = quoteForm([statementForms, secretPairs, nodeTree, /^\\x/].map(({ source }) => source).join('|'))
 
 /**
@@ -150,7 +156,7 @@ const replaceAll = (text: string, form: string, flags: string): string =>
   `pg_catalog.regexp_replace(${text}, ${form}, $nightshift$\\1?$nightshift$, '${flags}')`
 const mask = (text: string): string => replaceAll(replaceAll(text, maskForm, 'g'), bareForm, 'gi')
 
-/** Names that the grammar gives to columns. */
+/** Names that PostgreSQL gives to columns without a name. */
 const unnamed = 'array case coalesce greatest least nullif row exists'.split(' ')
 
 type Finding = { text: Buffer; edits: Map<number, Edit>; aliases: Set<string>; unread: string | null }
@@ -165,7 +171,8 @@ function findRepeated(value: unknown, finding: Finding, repeated: string | null 
       node.aliasname,
       tag === 'ResTarget' ? node.name : undefined,
       ...strings(node.colnames ?? node.aliascolnames),
-      // Adds the name of an unnamed column, which is that of what makes it.
+      // Adds the name of an unnamed column, which is the name of the function or type that makes
+      // it.
       strings(node.funcname ?? node.names).at(-1),
     ]
     for (const each of own) if (typeof each === 'string') finding.aliases.add(each)

@@ -15,7 +15,7 @@ const small = new Set(
   ),
 )
 
-/** A table, function or query in a FROM, with its names there. */
+/** A table or query in a FROM, with its names there. */
 type Item = { names: string[]; isSmall: boolean }
 type Link = { left: ReadonlySet<string>; right: ReadonlySet<string> }
 
@@ -29,8 +29,8 @@ export function checkJoins(select: SqlNode, smallQueries: ReadonlySet<string>): 
   const groups = many.map(({ names }) => new Set(names))
   for (const { left, right } of links) {
     const [a, b] = [find(groups, left), find(groups, right)]
-    // Joins one table that is not joined yet, once, by a column without a table's name, which may
-    // be of any table.
+    // Lets a column without a table's name join one table that is not joined yet, because it may
+    // belong to any table.
     const [from, to] = [a ?? groups.find((group) => group !== b), b ?? groups.find((group) => group !== a)]
     if (!from || !to || from === to || (a === undefined && b === undefined && left.size + right.size > 0)) continue
     for (const name of to) from.add(name)
@@ -85,8 +85,8 @@ function linksInside(select: SqlNode): Link[] {
 }
 
 /**
- * Whether a query returns one row, or a bounded number: it sums all rows, is a list, or has a
- * limit.
+ * Whether a query returns few rows: it aggregates all rows, has no FROM, has a limit of at most
+ * 100, or reads one setting by its name.
  */
 export function isSmallQuery(select: SqlNode): boolean {
   if (select.op !== undefined && select.op !== 'SETOP_NONE') return false
@@ -117,8 +117,8 @@ function conjuncts(condition: unknown): SqlNode[] {
 }
 
 /**
- * Lists the equalities that all rows must meet. Of alternatives it takes the first, if each
- * alternative has one.
+ * Lists the equalities that all rows must meet. Of alternatives it takes the equality in the first,
+ * if each alternative has an equality.
  */
 function linksOf(condition: unknown): Link[] {
   return conjuncts(condition).flatMap((each): Link[] => {
@@ -166,7 +166,10 @@ function namesIn(value: unknown): Set<string> | null {
   return hasColumn ? found : null
 }
 
-/** Throws if a recursion neither follows a table nor counts to a literal number. */
+/**
+ * Throws if a recursive query has no bound: it neither joins a table, nor counts to a literal
+ * number, nor has a limit. Throws also if a text doubles in each step.
+ */
 export function checkRecursion(name: string, query: SqlNode): void {
   const repeated = query.rarg as SqlNode | undefined
   if (!repeated || !JSON.stringify(repeated).includes(`"relname":"${name}"`)) return
@@ -176,16 +179,16 @@ export function checkRecursion(name: string, query: SqlNode): void {
   const links = linksOf(repeated.whereClause)
   for (const item of (repeated.fromClause as SqlNode[] | undefined) ?? [])
     readFrom(item, { items, links, smallQueries: new Set() })
-  // Accepts rows of a table that each belong to a row before: there are at most as many as the
-  // table has.
+  // Accepts a recursion that joins a table to the rows of the step before, as along a chain of
+  // parents.
   if (items.length > 1 && links.length > 0) return
   if (isLimited(query) || conjuncts(repeated.whereClause).some((each) => counts(each, repeated))) return
   throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
 }
 
 /**
- * Whether a text grows as by `t || t`, which joins two repeated columns. A qualifier marks a column
- * of another table.
+ * Whether a text may double in each step, as by `t || t`, which joins two columns of the step
+ * before. Columns of two tables are allowed.
  */
 function doubles(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false

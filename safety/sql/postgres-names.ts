@@ -25,19 +25,25 @@ export type SqlNames = {
   types: string[]
   /** Columns that are named anywhere except in `IS NULL`. */
   columns: string[]
-  /** Whether a row is used as a value, or a star may lose the names of its columns. */
+  /**
+   * Whether names of columns may be lost: by a row used as one value, by an alias that renames
+   * columns, or by a star if there is more than one SELECT.
+   */
   takesRows: boolean
   /** Whether a whole row is used as one value. */
   takesWholeRows: boolean
   /** Texts by which a field of a JSON value is read. */
   jsonFields: string[]
-  /** Ways in which fields are read by a computed name, or all fields at once. */
+  /**
+   * Whether a computed name reads a field (`operators`, `subscripts`), and what reads all fields at
+   * once.
+   */
   jsonSearches: { operators: boolean; subscripts: boolean; all: string | null }
 }
 
 const jsonOperators = new Set(['->', '->>', '#>', '#>>'])
 const jsonFunction = /^jsonb?_(?:extract_path|path|object)/
-/** Matches functions whose arguments after the first name fields. */
+/** Matches JSON functions that take names of fields as their second and later arguments. */
 const namingFunction = /^jsonb?_(?:extract_path|path)/
 /** Matches paths to fields of any name. */
 const anyField = /\.\s*\*|keyvalue/
@@ -85,7 +91,10 @@ const nothing = () => ({
   columns: new Set<string>(),
   jsonFields: new Set<string>(),
   jsonSearches: { operators: false, subscripts: false, all: null as string | null },
-  /** Names in a FROM, and columns without a qualifier, each of which may be a whole row. */
+  /**
+   * `items`: names in a FROM. `bare`: columns without a qualifier. A name in both may be a whole
+   * row.
+   */
   items: new Set<string>(),
   bare: new Set<string>(),
   /** Names of result columns. */
@@ -185,7 +194,7 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     const last = names.at(-1)!
     found.columns.add(last)
     if (names.length > 1) found.fields.add(last)
-    // Skips a name in ORDER BY that is a result column, whatever else has this name.
+    // Skips a name in ORDER BY that is a result column, because ORDER BY takes it as that column.
     else if (above !== 'SortBy' || !found.answers.has(last)) found.bare.add(last)
   },
   A_Indices({ uidx }, found) {
@@ -201,7 +210,7 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   },
 }
 
-/** Returns the operators that words of the grammar use. */
+/** Returns the operators that BETWEEN and NULLIF use; null for another kind of node. */
 const comparedBy = (kind: string): string[] | null =>
   kind.includes('BETWEEN') ? ['<', '<=', '>', '>='] : kind === 'AEXPR_NULLIF' ? ['='] : null
 
@@ -211,7 +220,7 @@ function countSelect(_: SqlNode, found: Found): void {
 
 function readAlias({ aliasname, colnames }: SqlNode, found: Found, above: string): void {
   found.items.add(String(aliasname))
-  // Excludes columns of a function, which have no other names.
+  // Ignores an alias's columns for a function in FROM, because they replace no other names.
   if (colnames !== undefined && above !== 'RangeFunction') found.renames = true
 }
 

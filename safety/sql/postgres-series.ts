@@ -30,7 +30,7 @@ function argument(node: SqlNode): number | null {
   return numberOf(node)
 }
 
-/** A time in seconds from its origin, which is now or year 0. */
+/** A time in seconds from now, or from 1970 for a date of the calendar. */
 type Moment = { from: 'now' | 'calendar'; seconds: number }
 
 function countTimes(args: readonly SqlNode[]): number | null {
@@ -41,8 +41,8 @@ function countTimes(args: readonly SqlNode[]): number | null {
 }
 
 /**
- * Seconds of each unit, at its shortest. `rounded`: at its longest, which is how far date_trunc can
- * go back.
+ * `units`: the fewest seconds of each unit. `rounded`: the most seconds, which is how far
+ * date_trunc can go back.
  */
 const units: Readonly<Record<string, number>> = {
   second: 1,

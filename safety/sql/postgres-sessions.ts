@@ -28,8 +28,8 @@ const columns =
   )
 
 /**
- * Returns the names under which a statement and the views behind it return such a text, and why a
- * view shows one in parts.
+ * Returns the names under which a statement and the views behind it return other users' statements
+ * or code, and why a view shows such a text in parts.
  */
 export function followStatements(sql: string, views: readonly string[]): { names: Names; torn: string | null } {
   const parsed = [sql, ...views].map((each) => parsePostgres(each))
@@ -58,7 +58,7 @@ const isTainted = (node: unknown, tainted: Names): boolean => {
 
 const calledIn = ({ funcname }: SqlNode): string => strings(funcname).at(-1) ?? ''
 
-/** Adds the names under which a part of a statement returns such a text. */
+/** Adds the names under which a part of a statement returns other users' statements or code. */
 function spread(node: unknown, tainted: Names): void {
   if (node === null || typeof node !== 'object') return
   const part = node as SqlNode
@@ -81,14 +81,17 @@ function addAll(tainted: Names, names: readonly string[]): void {
   for (const each of names) tainted.add(each)
 }
 
-/** Lists the columns of a query that have such a text, by position if no star precedes them. */
+/**
+ * Lists the columns of a query with other users' statements or code, by position if no star
+ * precedes them.
+ */
 function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[] = []): string[] {
   const sides = listSides(select)
   const isStarred = sides.some((targets) => JSON.stringify(targets).includes('"A_Star"'))
   const [first = []] = sides
   return first.flatMap((target, at) => {
     const isHanded = sides.some((targets) => isTainted(isStarred ? targets : targets[at], tainted))
-    // Uses the column's own name if there is one side, whatever a star adds.
+    // Judges a column by itself if there is only one side, even if a star stands beside it.
     const isOwn = sides.length === 1 && isStarred ? isTainted(target, tainted) : isHanded
     const named = colnames[at]
     if (isStarred && colnames.length > 0) return colnames

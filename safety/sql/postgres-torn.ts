@@ -5,7 +5,10 @@ import { numberOf, type SqlNode, strings } from './postgres-nodes.ts'
  * shown value could then not be detected. A comparison shows nothing of the value.
  */
 
-/** Functions that only describe a value, and functions that keep it whole or keep its beginning. */
+/**
+ * `telling`: functions that only describe a value. `keeping`: functions that return a value whole,
+ * or its beginning.
+ */
 export const telling: ReadonlySet<string> = new Set(
   'length char_length character_length octet_length bit_length pg_column_size count md5 hashtext starts_with num_nulls num_nonnulls json_array_length jsonb_array_length json_typeof jsonb_typeof cardinality array_length pg_typeof'.split(
     ' ',
@@ -17,7 +20,8 @@ const keeping = new Set(
   ),
 )
 /**
- * Matches access to a named field, whose name is checked, and to a whole value, which stays JSON.
+ * Matches JSON functions that return a named field, whose name is checked, or the whole value as
+ * JSON.
  */
 const keepingJson =
   /^(?:jsonb?_(?:extract_path|extract_path_text|array_elements|array_elements_text|object_keys|pretty|strip_nulls|agg|path_query\w*)|to_jsonb?|row_to_json|array_to_json|jsonb_pretty)$/
@@ -27,7 +31,7 @@ const keepingTypes = new Set(['text', 'varchar', 'bpchar', 'name', 'json', 'json
 const collecting = /^(?:string_agg|array_agg|jsonb?_agg|jsonb?_object_agg)$/
 const comparing = new Set('= <> != < > <= >= ~~ !~~ ~~* !~~* ~ !~ ~* !~* ^@ @> <@ ? ?| ?& @? @@ &&'.split(' '))
 const comparingKinds = /^AEXPR_(?:DISTINCT|NOT_DISTINCT|IN|LIKE|ILIKE|SIMILAR|BETWEEN\w*|NOT_BETWEEN\w*|OP_ANY|OP_ALL)$/
-/** Parts of a query that choose rows, and conditions. */
+/** `choosing`: parts of a query that choose rows. `conditions`: nodes that are true or false. */
 const choosing = new Set('whereClause quals limitCount limitOffset agg_filter over'.split(' '))
 const conditions = new Set(['BoolExpr', 'NullTest', 'BooleanTest'])
 /** Nodes that return their contents unchanged. */
@@ -36,13 +40,14 @@ const handing = new Set(
     ' ',
   ),
 )
-/** Matches functions that return other users' texts, and code. */
+/** Matches functions that return the statements of other users, or code. */
 export const ofOthers: RegExp =
   /^(?:pg_stat_get_(?:backend_)?activity|pg_prepared_statement|pg_cursor|pg_get_(?:\w*def|expr|function_arguments))$/
 
 /**
- * A value that is split. `by`: the function that splits it. `collects`: it is kept for all rows.
- * `isShown`: it is not only compared. `cut`: the most characters that are taken.
+ * A value that is split. `by`: the function, operator or node that splits it. `collects`: an
+ * aggregate keeps it for all rows. `isShown`: it is not only compared. `cut`: the most characters
+ * that are taken.
  */
 export type Torn = { by: string; node: SqlNode; collects: boolean; isShown: boolean; cut: number | null }
 type Around = Omit<Torn, 'by' | 'node'> & { by: string | null }
@@ -59,7 +64,7 @@ export function* listTorn(node: unknown, around: Around = nowhere): Generator<To
   }
   for (const [tag, inner] of Object.entries(node as SqlNode)) {
     if (inner === null || typeof inner !== 'object') continue
-    // Starts again for a query in FROM, which makes new rows.
+    // Reads a query in FROM as if nothing were around it, because it makes new rows.
     if (tag === 'RangeSubselect' || tag === 'CommonTableExpr') yield* listTorn(inner, nowhere)
     else if (tag === 'ColumnRef') {
       if (around.by !== null && (around.isShown || around.collects))
@@ -102,7 +107,10 @@ function keeps(name: string, { args }: SqlNode): boolean {
   return keeping.has(name) || keepingJson.test(name) || ofOthers.test(name)
 }
 
-/** Reads the length of `left(x, 100)`, `substr(x, 1, 100)`. */
+/**
+ * Returns the number of characters that a call keeps: 100 for `left(x, 100)` and `substr(x, 1,
+ * 100)`; null for any other call.
+ */
 function cutOf(name: string, { args }: SqlNode): number | null {
   const [, second, third] = ((args as SqlNode[] | undefined) ?? []).map(numberOf)
   const cut = name === 'left' ? second : name.startsWith('substr') && second === 1 ? third : null

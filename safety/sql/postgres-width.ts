@@ -5,12 +5,12 @@ import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.
  * limit frees.
  */
 
-/** Most characters that may be made of one. */
+/** Most characters to which one call may lengthen a text. */
 const maxWidth = 10_000
-/** Most characters of the replacement of a match. */
+/** Most characters of a text that a call repeats for each match or row. */
 const maxReplacement = 100
 
-/** Index of the argument that is repeated for each match. */
+/** Index of the argument that a function repeats for each match or row. */
 const repeated: Readonly<Record<string, number>> = {
   replace: 2,
   regexp_replace: 2,
@@ -58,7 +58,7 @@ function lengthOf(node: SqlNode | undefined): number | null {
   return value.sval?.sval?.length ?? 0
 }
 
-/** Checks types that pad a value to their width. */
+/** Limits the width of `bpchar` and `bit`, which pad a value to their width. */
 export function checkTypeWidth(node: SqlNode, name: string): void {
   if (name !== 'bpchar' && name !== 'bit') return
   const widths = ((node.typmods as SqlNode[] | undefined) ?? []).map(numberOf)

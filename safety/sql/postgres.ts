@@ -111,13 +111,13 @@ export function parsePostgres(text: string): { stmt?: SqlNode }[] {
 }
 
 /**
- * Checks texts for PostgreSQL: by the server's own grammar, then every node, function, operator,
- * type and relation by lists.
+ * Decides whether a text for PostgreSQL only reads. The server's own grammar parses it, and lists
+ * say which nodes, functions, operators, types and relations are allowed.
  */
 export function inspectPostgres(text: string): SqlFinding {
   if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
-  // Refuses a backslash, because outside a literal it is a psql command, and inside a literal
-  // standard_conforming_strings would end the literal.
+  // Refuses a backslash, because outside a literal it is a psql command, and inside a literal the
+  // server's setting `standard_conforming_strings` decides where the literal ends.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
   let statements: { stmt?: SqlNode }[]
@@ -132,8 +132,7 @@ export function inspectPostgres(text: string): SqlFinding {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
       walkTagged(stmt as SqlNode, functionColumnsOf(stmt))
-      // Checks the growth of an EXPLAIN without ANALYZE too, because it makes no rows but computes
-      // constants.
+      // Limits an EXPLAIN too: it makes no rows, but the server computes the constants in it.
       if (kind === 'SelectStmt') checkBounds(stmt)
       if (kind === 'ExplainStmt') checkGrowth((stmt as { ExplainStmt: SqlNode }).ExplainStmt.query, 1)
     }
@@ -172,7 +171,7 @@ function walkItem(entry: unknown, aliases: FunctionColumns): void {
   walkTagged(entry as SqlNode, aliases)
 }
 
-/** Conditions on the fields of a node, besides their names. */
+/** Checks of a node, by its name, besides the list of its fields. */
 const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> = {
   SelectStmt: checkColumns,
   FuncCall: checkFunction,
@@ -215,7 +214,7 @@ const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> 
 
 function checkFunction(node: SqlNode): void {
   const name = unqualified(strings(node.funcname), 'function')
-  // Excludes the function behind the view whose column is hidden.
+  // Refuses `pg_stat_get_wal_receiver`, because a column of the view over it is hidden.
   const family = name.startsWith('pg_stat_get_') && name !== 'pg_stat_get_wal_receiver'
   if (!family && !readFunctions.has(name)) throw new BoundRefusal(`function ${name}`)
   checkWidth(node, name)

@@ -100,7 +100,10 @@ function checkTable(parts: string[]): void {
   if (secretTables.has(name) || pragma) throw new SqlProblem(`table ${name}`)
 }
 
-/** Matches commands of the shell that read; an argument must be a plain name or pattern. */
+/**
+ * Matches commands of the sqlite3 shell that only read; an argument must be a plain name or
+ * pattern.
+ */
 const safeDotCommand =
   /^\.(?:(?:tables?|schema|indexes|indices|fullschema|databases|dbinfo|show|version)(?: +[A-Za-z0-9_%]+)?|(?:headers?|timer|eqp|echo) +(?:on|off)|mode +(?:column|list|line|csv|json|table|box|markdown|tabs|quote)|timeout +[0-9]+|(?:quit|exit)) *$/
 
@@ -114,8 +117,8 @@ export function inspectSqlite(text: string): SqlFinding {
   while (first < lines.length && (safeDotCommand.test(lines[first]!) || lines[first] === '')) first++
   const dots = lines.slice(0, first).filter((line) => line !== '')
   const rest = lines.slice(first)
-  // Refuses a command of the shell in a later line, because the shell reads a command where it
-  // takes a statement as ended, which may differ from our reading.
+  // Refuses a command of the shell in a later line, because the shell may see the end of a
+  // statement, and then a command, where this grammar does not.
   const dot = rest.find((line) => /^[ \t]*[.#]/.test(line))
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {
@@ -139,8 +142,8 @@ function statement(c: Cursor): void {
 }
 
 /**
- * Reads a pragma. `PRAGMA name = value` sets, and so does `PRAGMA name(value)` unless the value
- * names what to describe.
+ * Reads a pragma. `PRAGMA name = value` changes a setting. So does `PRAGMA name(value)`, unless the
+ * value names what to describe.
  */
 function pragma(c: Cursor): void {
   let name = c.name()

@@ -1,7 +1,7 @@
 /**
- * Parts of a stored text that are hidden: the values of a statement, wherever it was copied to, and
- * fields with names of credentials. Each form works in JavaScript and in PostgreSQL: no
- * look-behind, and `.` is any character.
+ * Expressions for the parts of a stored text that are hidden: the values of a statement, wherever
+ * it was copied to, and fields with names of credentials. Each expression works in JavaScript and
+ * in PostgreSQL: no look-behind, and `.` is any character.
  */
 
 const words =
@@ -15,8 +15,8 @@ const secretName = new RegExp(`${words}|(?:^|_)(?:${wholeWords})(?:_|$)|(?:^|_)(
 export const isSecretName = (name: string): boolean => secretName.test(name)
 
 /**
- * Matches a name of a credential before its value, in JSON, hstore, XML or words, and an address
- * with a password.
+ * Matches a name of a credential before its value, in JSON, hstore, XML or plain text, and an
+ * address with a password.
  */
 export const secretPairs: RegExp = new RegExp(
   `(?:(?:${words})\\w*|\\b(?:\\w*_)?(?:${wholeWords})(?:_\\w*)?|\\b(?:\\w*_)?(?:${endWords})|\\w_hash)[ .-]?[\\\\"']*\\s*(?::|=|>)|://[^\\s:@/]*:[^\\s@/]+@`,
@@ -44,13 +44,13 @@ export const statementForms: RegExp = new RegExp(
   'is',
 )
 
-/** Matches a tree of PostgreSQL's parser, with its constants. */
+/** Matches the text form of a PostgreSQL parse tree, which contains the statement's constants. */
 export const nodeTree: RegExp = /\{[A-Z]+ :[a-z_]+ /
 
 /** Returns where a statement begins within a text; null if none does. */
 export function findStatement(text: string): number | null {
   const start = statementForms.exec(text)?.index
   if (start === undefined) return null
-  // Includes an initial comment, which belongs to the text.
+  // Returns 0 if the text begins with a comment, because the comment is part of the statement.
   return /^\s*(?:--|\/\*|#)/.test(text) ? 0 : start
 }

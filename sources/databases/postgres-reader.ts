@@ -92,7 +92,8 @@ function sayServer({
 }
 
 /**
- * Returns the bytes that a replica has not replayed, or that the last replica of a primary lacks.
+ * Returns the bytes that this replica has not replayed; for a primary, the bytes that its replica
+ * furthest behind has not replayed.
  */
 function findLag({ role, standbys, replica }: Replication): number | null {
   if (role === 'replica') return Number(replica?.received_not_replayed_bytes ?? 0)

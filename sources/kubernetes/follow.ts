@@ -162,7 +162,7 @@ async function listAll(following: Following): Promise<string> {
       Object.assign(state, { listedMs: nowMs, heardMs: nowMs, trouble: null, unread })
       return wordOf(about.resourceVersion)
     }
-    // Ends a long list, because other kinds wait for their turn.
+    // Stops a list that takes too long or repeats a page, because other kinds wait for their turn.
     if (followed.has(next) || Date.now() - beganMs > times.relistMs) break
     followed.add(next)
   }

@@ -23,7 +23,7 @@ export type Rollout = {
    */
   isTakenUpAgain: boolean
   pods: { ready: number; wanted: number } | null
-  /** The ReplicaSet of the revision. */
+  /** The name of the revision's ReplicaSet. */
   set: string | null
 }
 

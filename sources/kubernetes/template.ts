@@ -94,7 +94,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const name of ['securityContext', 'lifecycle', 'workingDir']) hide(`${at} ${name}`, container[name])
 }
 
-/** Adds each option by its name. All words without an option are one field. */
+/** Adds each option by its name. All arguments without an option are one field. */
 function addArguments(at: string, given: unknown, hide: Hide): void {
   if (!Array.isArray(given)) return
   const rest: unknown[] = []

@@ -48,7 +48,7 @@ const masks: readonly [RegExp, string][] = [
 const maxWords = 60
 /** The share of a template's words that a line must have to belong to the template. */
 const similarity = 0.5
-/** Number of first words by which lines are separated. */
+/** How many first words two lines must share to be compared at all. */
 const depth = 2
 /** The most templates in one leaf. The samples of LogHub have fewer than a hundred. */
 const maxInLeaf = 200

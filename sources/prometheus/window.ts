@@ -75,7 +75,10 @@ export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolRead
 const isAsked = ({ text }: Plain, windowSeconds: number): boolean =>
   judgePromql({ promql: `max_over_time(${text}[${windowSeconds}s])`, windowSeconds: 0, stepSeconds: 1 }).ok
 
-/** A part that failed is reported, and the other parts are still shown. */
+/**
+ * Returns null for a part that the source refused, so that the other parts are still shown. The
+ * caller reports the missing part.
+ */
 const orNull = (error: unknown): null => {
   if (error instanceof SourceError) return null
   throw error
@@ -174,7 +177,9 @@ async function withTimes(
 /** Seconds in which a server searches back for the value of a point. */
 const lookbackSeconds = 300
 
-/** Only the end of a gap between two points is searched. */
+/**
+ * Builds the search for the time of a change. Searches only the end of a gap between two points.
+ */
 const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number) => ({
   from: Math.max(from, at - stepSeconds - lookbackSeconds),
   to: at,

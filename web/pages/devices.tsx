@@ -134,7 +134,7 @@ function Reached({ device: { url, connection } }: { device: ListedDevice }) {
   )
 }
 
-/** Shows words separated by spaces. A word with special characters is quoted. */
+/** Shows command lines. An argument with special characters is quoted. */
 function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
   const written = commands.map((words) =>
     words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' '),

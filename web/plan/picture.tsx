@@ -34,7 +34,7 @@ const [headHeight, titleHeight, plannedHeight, rowGap] = [22, 20, 20, 14]
 export type Frame = {
   bar: number
   barHeight: number
-  /** The left edge of the bars at the position. */
+  /** The left edge of the bars that show the chosen position in the plan. */
   nowAt: number
   /** True if there is only one picture, before the plan starts. */
   isAlone: boolean

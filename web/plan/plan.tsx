@@ -69,7 +69,7 @@ function Stepper({ steps, position, go, isAhead }: Props) {
   )
 }
 
-/** Advances the position while the plan plays, and stops at the end of the plan. */
+/** Advances the position during playback, and stops at the end of the plan. */
 function usePlayback(position: number, last: number, go: (position: number) => void) {
   const [plays, setPlays] = useState(false)
   const wantsCalm = matchMedia('(prefers-reduced-motion: reduce)').matches

@@ -15,7 +15,8 @@ import { findLogged, keyOfCall, type LoggedCall, stateKey } from './world.ts'
 type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
 
 /**
- * Handles one call of a play: judges it as in an investigation, and takes the result from the log.
+ * Handles one call of a trial run: judges it as in an investigation, and takes the result from the
+ * log.
  */
 export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
   const facts = toolFacts.get(call.tool)
@@ -95,8 +96,8 @@ function suppose(play: Play, state: SafetyState, { tool, arguments: given }: Pro
 }
 
 /**
- * Returns the site's permissions from the newest policy decision in the play. For a tool, they come
- * from decisions about that tool.
+ * Returns the site's permissions from the newest policy decision in the trial run. For a tool, they
+ * come from decisions about that tool.
  */
 function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   const { events, attempt, incident } = play.recording
@@ -211,7 +212,7 @@ const copied = new Set<EventKind>(['tool_started', 'tool_finished', 'verificatio
 const placeOf = ({ made }: Play, key: string): string => `${stateKey(made)}:${key}`
 
 /**
- * Copies the rows of the log about the call into the play, with new numbers, as often as it is
+ * Copies the rows of the log about the call into the trial run, with new numbers, as often as it is
  * called.
  */
 function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): CallOutcome {

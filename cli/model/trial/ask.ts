@@ -45,8 +45,8 @@ const minRoomCharacters = 4_000
 const maxUnreadCalls = 2
 
 /**
- * Requests one turn from the model and adds it as a row. Null if there is no response, and the play
- * has ended.
+ * Requests one turn from the model and adds it as a row. Null if there is no response, and the
+ * trial run has ended.
  */
 export async function askTurn(
   play: Play,
@@ -113,8 +113,8 @@ function untrustedIn(messages: readonly ChatMessage[]): string[] {
 }
 
 /**
- * Builds the request from the stored first turn and the play so far, as an investigation would send
- * it.
+ * Builds the request from the stored first turn and the trial run so far, as an investigation would
+ * send it.
  */
 function requestOf(
   play: Play,

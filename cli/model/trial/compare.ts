@@ -44,7 +44,7 @@ export const trialResult = z.object({
 })
 export type TrialResult = z.infer<typeof trialResult>
 
-/** Compares a play with its log. Pure. */
+/** Compares a trial run with the log of the investigation. Pure. */
 export function comparePlay(recording: Recording, play: Play): TrialResult {
   const { incident, events, attempt, ending } = recording
   const rows = events.filter((event) => event.attempt === attempt)
@@ -105,7 +105,8 @@ function isBefore({ seq }: IncidentEvent, ending: IncidentEvent): boolean {
 
 /**
  * Lists the reads that are quoted in claims of endings and in supported causes. Reads are
- * identified by their calls, because a play has other row numbers than its log.
+ * identified by their calls, because a trial run has other row numbers than the log of the
+ * investigation.
  */
 function quotedBy(rows: readonly IncidentEvent[]): Set<string> {
   const keys = new Map<number, string>()

@@ -19,15 +19,15 @@ type TurnOutcome = Awaited<ReturnType<LoopPorts['think']>>
  */
 const callsUsual = 4
 
-/** The token budget for all plays is used up. */
+/** The token budget for all trial runs is used up. */
 export class TokensSpent extends Error {
   override name = 'TokensSpent'
 }
 
 /**
- * Plays an investigation again with the tried model, in the product's loop and with its judge: the
- * same first turn, results from the log, no effects. Throws TokensSpent above `maxTokens`, and any
- * error of `candidate.ask`.
+ * Repeats an investigation with the tried model (a trial run), in the product's loop and with its
+ * judge: the same first turn, results from the log, no effects. Throws TokensSpent above
+ * `maxTokens`, and any error of `candidate.ask`.
  */
 export async function playAgain(
   recording: Recording,

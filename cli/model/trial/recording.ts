@@ -6,7 +6,7 @@ import { bodiesToCheck } from '../../../safety/claims/rows.ts'
 import { type ApiClient, ApiProblem } from '../../api.ts'
 import { type ApiIncident, listEventsAfter } from '../../read-api.ts'
 
-/** An investigation from its rows, with every text that is needed to play it again. */
+/** An investigation from its rows, with every text that a trial run needs to repeat it. */
 export type Recording = {
   incident: { id: string; type: string; title: string; resource: ResourceRef | null }
   attempt: number
@@ -36,7 +36,10 @@ const foreignEnds = new Set([
   'UNKNOWN_OUTCOME',
 ])
 
-/** Finds the newest attempt that the agent ended, or the reason why none can be played. Pure. */
+/**
+ * Finds the newest attempt that the agent ended, or the reason why no attempt can be repeated.
+ * Pure.
+ */
 function findAttempt(
   { type }: Pick<ApiIncident, 'type'>,
   events: readonly IncidentEvent[],
@@ -62,7 +65,7 @@ function isAgentsEnding(event: IncidentEvent): event is IncidentEvent<'resolved'
 }
 
 /**
- * Reads an incident with its texts. Returns the reason if it cannot be played. Throws if the API
+ * Reads an incident with its texts. Returns the reason if it cannot be repeated. Throws if the API
  * cannot be reached.
  */
 export async function readRecording(api: ApiClient, incident: ApiIncident): Promise<Recording | { why: string }> {

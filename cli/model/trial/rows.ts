@@ -5,8 +5,8 @@ import type { Recording } from './recording.ts'
 import { type LoggedCall, readCalls } from './world.ts'
 
 /**
- * The outcome of a play. `would_write`: the log has no such write. `not_comparable`: the log has no
- * result for a call.
+ * The outcome of a trial run. `would_write`: the log has no such write. `not_comparable`: the log
+ * has no result for a call.
  */
 type PlayEnd =
   | { kind: 'ended'; word: string }
@@ -15,8 +15,8 @@ type PlayEnd =
   | { kind: 'unanswered'; why: string }
 
 /**
- * An investigation that is played again: the rows that the tried model has made so far, and how far
- * the world has advanced.
+ * A trial run, which repeats an investigation with another model: the rows that the tried model has
+ * made so far, and how far the world has advanced.
  */
 export type Play = {
   recording: Recording
@@ -41,8 +41,8 @@ export type Play = {
 }
 
 /**
- * Returns a play before its first turn: the rows of the log up to its context, and the reads that
- * code made for a follower. Pure.
+ * Returns a trial run before its first turn: the rows of the log up to its context, and the reads
+ * that code made for a follower. Pure.
  */
 export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
   const { opening, events } = recording
@@ -71,7 +71,7 @@ function isFirstLook({ attempt, turn, metadata }: IncidentEvent, played: number)
   return attempt === played && turn === 0 && 'callId' in metadata && isCallOfCode(String(metadata.callId))
 }
 
-/** Returns the time in the play, which is the time of its newest row. */
+/** Returns the time in the trial run, which is the time of its newest row. */
 export function nowOf({ rows }: Play): string {
   return rows.at(-1)?.at ?? new Date(0).toISOString()
 }

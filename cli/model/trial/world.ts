@@ -4,8 +4,8 @@ import { toolFacts } from '../../../tools/registry.ts'
 import type { Recording } from './recording.ts'
 
 /**
- * The world of a play, which is only the log. A call is identified by tool and canonical arguments.
- * A result is valid for its state, which is the set of writes made by then.
+ * The environment of a trial run, which consists only of the log. A call is identified by tool and
+ * canonical arguments. A result is valid for its state, which is the set of writes made by then.
  */
 
 /** The result of a call. `open`: it was refused, or is not decided. */

@@ -186,7 +186,7 @@ function verifyMoves(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
   )
   const plan = object(proposed?.result.data)
-  // The VMs of the cleared hosts come before VMs that moved only to make room.
+  // Sorts the VMs of the cleared hosts before VMs that moved only to make room.
   const about = (step: Facts) => hosts.includes(text(step, 'from') ?? '')
   const ordered = stepsOf(plan).sort((a, b) => Number(about(b)) - Number(about(a)))
   const targets = new Map(ordered.map((step) => [text(step, 'vm')!, text(step, 'to')!]))

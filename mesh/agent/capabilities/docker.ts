@@ -32,10 +32,10 @@ import { containerRestart } from './container-restart.ts'
 
 /**
  * Runs a program in a container, without a shell, a terminal or more rights than the container has:
- * `{ container, stdout, stderr, exit_code, cmd_executed }`. Judged like the same words on the
- * device. Even a read runs the container's program, with the container's network and files. At the
- * deadline its processes are killed if the agent can see that they belong to the container;
- * otherwise `still_running` reports that they continue.
+ * `{ container, stdout, stderr, exit_code, cmd_executed }`. The guard judges the command like the
+ * same command on the device. Even a read runs the container's program, with the container's
+ * network and files. At the deadline its processes are killed if the agent can see that they belong
+ * to the container; otherwise `still_running` reports that they continue.
  */
 function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())

@@ -100,7 +100,10 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
     }),
 })
 
-/** `among`: for a directory, the file that was read, and all files. */
+/**
+ * `among`: which file of a directory was read, and all files there; absent for a single file or
+ * unit.
+ */
 type Found = { lines: Line[]; untilMs: number; isCut: boolean; among?: z.infer<typeof logAmong> }
 
 async function fromJournal(

@@ -12,8 +12,8 @@ const ownTables = {
 }
 
 /**
- * Clients of data stores, queues and caches. Those with a query language are read strictly, control
- * programs by their verbs.
+ * Clients of data stores, queues and caches. Code checks the queries of clients that have a query
+ * language, and the verbs of control programs.
  */
 export const brokers: Grammars = {
   nodetool: {
@@ -167,7 +167,8 @@ export const brokers: Grammars = {
     requires: ['-1', '-j', '-x', '-l'],
   },
   varnishadm: {
-    // Excluded: -T connects to another server, and -S reads a key. The words are sent as one line.
+    // Excluded: -T connects to another server, and -S reads a key. varnishadm sends its arguments
+    // as one line.
     manual: 'varnishadm(1), varnish-cli(7), Varnish 7.1',
     options: spellOptions({ name: '-n', number: '-t' }),
     commands: sameGrammar(

@@ -143,7 +143,10 @@ const docker: Grammar = {
 }
 
 const { compose, container: _container, service: _service, ...podmanCommands } = docker.commands!
-/** Differs from docker's: -n of podman names containers, while -n of docker counts lines. */
+/**
+ * Differs from the grammar of `docker logs`: -n of podman names containers, while -n of docker
+ * counts lines.
+ */
 const podmanLogs: Grammar = {
   ...logs,
   manual: 'podman-logs(1)',

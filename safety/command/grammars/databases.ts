@@ -78,7 +78,8 @@ export const databases: Grammars = {
       host: '--bootstrap-server',
       text: '--group',
     }),
-    // Leaves the combination to the program, which refuses by itself what only applies to members.
+    // Does not check how these options are combined, because the program itself refuses invalid
+    // combinations.
     requires: ['--list', '--describe', '--members', '--offsets', '--state'],
   }),
   ...sameGrammar('mysql mariadb', {
@@ -204,9 +205,9 @@ export const databases: Grammars = {
     ),
   },
   'redis-cli': {
-    // Excluded: values and all commands that return them, and settings with a password. -a shows it
-    // to everybody; --eval and -x read files and input. --stat, --latency, --bigkeys and MONITOR
-    // never end. KEYS blocks all clients while it reads every key.
+    // Excluded: values and all commands that return them, and settings with a password. -a shows a
+    // password to everybody; --eval and -x read files and input. --stat, --latency, --bigkeys and
+    // MONITOR never end. KEYS blocks all clients while it reads every key.
     manual: 'redis-cli, Redis 7',
     options: spellOptions({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
     commands: {

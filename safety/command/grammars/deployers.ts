@@ -96,7 +96,7 @@ export const deployers: Grammars = {
         'version, dmesg, health, disks, stats, processes, memory, mounts, containers, netstat, etcd members|status, time',
         plain('talosctl, Talos 1.6'),
       ),
-      // Excluded: words after a service's name, which may restart the service.
+      // Excluded: arguments after a service's name, which may restart the service.
       ...sameGrammar('service services', { operands: { first: ['name'] } }),
       get: plain(
         'talosctl, Talos 1.6',

@@ -16,8 +16,8 @@ export const disks: Grammars = {
   },
   lsscsi: flags('lsscsi(8), 0.32', '-c -d -g -i -k -l -L -p -P -s -S -t -U -u -v -w -V'),
   parted: {
-    // Refuses commands, each of which acts at once. Requires -l or -s, without which the program
-    // asks what to repair.
+    // Refuses parted's own commands, because each of them takes effect at once. Requires -l or -s,
+    // without which the program asks what to repair.
     manual: 'parted(8), GNU Parted 3.5',
     options: spellOptions({ flag: '-l -s -m --list --script --machine' }),
     operands: { rest: 'text' },
@@ -240,7 +240,7 @@ export const ceph: Grammars = {
         operands: { rest: 'text', min: 1 },
         only: [
           { value: '^(query|list_unfound)$', first: '^\\d+\\.[0-9a-f]+$' },
-          // Allows only these two after the number of a placement group.
+          // Allows only `query` and `list_unfound` after the number of a placement group.
           {
             value: '^(?!query$|list_unfound$|\\d+\\.[0-9a-f]+$)',
             first: '^(stat|dump|dump_stuck|ls|ls-by-pool|ls-by-osd|ls-by-primary|map)$',

@@ -23,8 +23,8 @@ export const hadoop: Grammars = {
     commands: {
       dfs: files,
       dfsadmin: {
-        // Refuses other words after -safemode, because only get reads; enter, leave and every other
-        // word change the state.
+        // Refuses other words after -safemode, because only `get` reads. `enter`, `leave` and every
+        // other word change the state.
         manual,
         style: 'word',
         options: spellOptions({ flag: '-report -live -dead -decommissioning -printTopology -safemode' }),

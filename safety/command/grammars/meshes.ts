@@ -67,7 +67,7 @@ export const meshes: Grammars = {
         commands: {
           ...paths(
             'cluster|clusters|c|listener|listeners|l|route|routes|r|endpoint|endpoints|ep|eds|ecds',
-            // Refuses the whole of a filter, which shows its configured text.
+            // Refuses JSON and YAML, because they print Envoy filters with all configured texts.
             plain(istio, ofProxies, { refuses: ['^(json|yaml)$'] }),
           ),
           // Excluded: --level sets, and -r resets.

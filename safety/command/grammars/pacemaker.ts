@@ -58,7 +58,8 @@ export const failover: Grammars = {
     ),
     refuses: ['pass', 'secret', 'key', 'token'],
   },
-  // Allows only other prefixes, because the cluster's key may be a value below `totem`.
+  // Allows only keys with these prefixes, because a value below `totem` may be the secret key of
+  // the cluster.
   'corosync-cmapctl': {
     manual: 'corosync-cmapctl(8), 3.1',
     options: spellOptions({ flag: '-b', text: '-g' }),

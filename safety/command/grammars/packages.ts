@@ -215,7 +215,10 @@ const filter =
   `host|net|port|portrange|src|dst|and|or|not|ether|ip|ip6|arp|rarp|tcp|udp|icmp|icmp6|vlan|proto|broadcast|multicast|
 inbound|outbound|less|greater|len|mask|tcpflags|tcp-syn|tcp-ack|tcp-fin|tcp-rst|tcp-push|syn|ack`.replaceAll('\n', '')
 
-/** Programs that show current work: threads, packets, input and output, for a bounded time. */
+/**
+ * Programs that show for a limited time what the machine does now: threads, packets, input and
+ * output.
+ */
 export const snapshots: Grammars = {
   iotop: {
     manual: 'iotop(8), iotop 0.6; iotop-c 1.23',

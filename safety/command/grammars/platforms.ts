@@ -232,7 +232,7 @@ export const platforms: Grammars = {
     },
   },
   'gitlab-patronictl': {
-    // patronictl with the settings of the package, which only root writes.
+    // Runs patronictl with the settings of the GitLab package, which only root writes.
     manual: 'gitlab-patronictl, Omnibus GitLab 16; patronictl, Patroni 3.2',
     commands: {
       ...sameGrammar('list topology history', {

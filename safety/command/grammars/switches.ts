@@ -9,8 +9,8 @@ const frrTopics =
 /** Clients of routers and switches, also in software: their routes, neighbours and flows. */
 export const switches: Grammars = {
   ...sameGrammar('birdc birdcl birdc6 birdcl6', {
-    // Allows only `show`, because words are sent to the daemon as one line and any other may
-    // configure it. Excluded: where and filter, because a filter is code.
+    // Allows only `show`, because birdc sends its arguments to the daemon as one line, and any
+    // other command may configure the daemon. Excluded: where and filter, because a filter is code.
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
     commands: sameGrammar('show s sh', {
@@ -99,8 +99,8 @@ export const switches: Grammars = {
     refuses: ['^(?!(state|config|dump|view|port|\\w*team\\w*|bond\\d+)$)'],
   },
   net: {
-    // `net` of Cumulus Linux; Samba's has no `show`. The whole configuration is excluded, because
-    // it holds neighbours' passwords.
+    // `net` of Cumulus Linux. Samba's program `net` has no `show`. The whole configuration is
+    // excluded, because it holds neighbours' passwords.
     manual: 'net(5), NCLU of Cumulus Linux 4.4',
     commands: {
       show: {

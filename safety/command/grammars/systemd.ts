@@ -158,8 +158,8 @@ export const systemd: Grammars = {
     },
   },
   'systemd-analyze': {
-    // Excluded: verify loads generators; set-* words of old releases set something. Dump is long
-    // but reads.
+    // Excluded: verify loads generators; the `set-*` sub-commands of old releases change settings.
+    // `dump` prints much but only reads.
     manual: 'systemd-analyze(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --order --require`,

@@ -210,8 +210,8 @@ export const openssl: Grammars = {
         operands: { rest: 'certificate' },
       },
       s_client: {
-        // Excluded: -CAfile and the like are read, -keylogfile, -sess_out and -msgfile write, -key
-        // and -cert are its own identity, -proxy uses another host.
+        // Excluded: -CAfile and the like read a file; -keylogfile, -sess_out and -msgfile write
+        // one; -key and -cert send an identity of the client; -proxy uses another host.
         options: spellOptions({
           flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
           host: '-connect -host',

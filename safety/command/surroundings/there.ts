@@ -11,8 +11,8 @@
 const noHome = { HOME: '/dev/null', XDG_CONFIG_HOME: '/dev/null' } as const
 
 const rows: readonly [names: string, environment: Readonly<Record<string, string>>][] = [
-  // Names the file, so that the one in the current directory is not read either: only the first
-  // place of the search counts.
+  // Names the settings file, so that ceph does not read one in the current directory: it uses only
+  // the first file that it finds.
   ['ceph rados rbd radosgw-admin', { ...noHome, CEPH_CONF: '/etc/ceph/ceph.conf' }],
   ['cilium cilium-dbg hubble nodetool cqlsh', noHome],
   // Ignores vault's settings; the user's token is still used.
