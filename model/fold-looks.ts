@@ -1,6 +1,7 @@
+import { actionDigest } from '../domain/digest.ts'
 import { isCallOfCode } from '../domain/step-key.ts'
-import { sizeOf } from './cut-result.ts'
-import { nameOfCall } from './shown-result.ts'
+import { parsePrefix, sizeOf } from './cut-result.ts'
+import { isObject } from './json.ts'
 import type { ResultEntry, TranscriptEntry } from './transcript.ts'
 
 /**
@@ -29,8 +30,11 @@ export function foldLooks(entries: readonly TranscriptEntry[]): TranscriptEntry[
   const called = new Set<string>()
   let looks: { at: number; request: number; saved: number }[] = []
   let request = 1
+  // The last call that repeats no other. A read before it can be repeated: the repetition neither
+  // follows the same call nor completes a circle of calls, which the judge would refuse.
+  let lastNew = -1
   const step = () => {
-    const old = looks.filter((look) => request - look.request >= minRequests)
+    const old = looks.filter((look) => look.at < lastNew && request - look.request >= minRequests)
     if (old.reduce((sum, { saved }) => sum + saved, 0) < minSavedCharacters) return
     for (const { at } of old) folded.add(at)
     looks = looks.filter((look) => !old.includes(look))
@@ -41,13 +45,16 @@ export function foldLooks(entries: readonly TranscriptEntry[]): TranscriptEntry[
       request += 1
     }
     if (entry.kind !== 'result') continue
-    const name = entry.call ? nameOfCall(entry.call) : null
+    // The name by which the judge recognizes a repetition.
+    const name = entry.call ? actionDigest(entry.call.tool, entry.call.arguments ?? {}) : null
     const size = lengthOf(entry)
     // Skips a repeated read, because the model missed the result once, and a third read would be
     // refused.
     if (size >= minCharacters && isLook(entry) && name !== null && !called.has(name))
       looks.push({ at, request, saved: size - foldedCharacters })
-    if (name !== null) called.add(name)
+    if (name === null) continue
+    if (entry.envelope.ok && !isCallOfCode(entry.callId) && !called.has(name)) lastNew = at
+    called.add(name)
   }
   step()
   return entries.map((entry, at) => (folded.has(at) ? { ...(entry as ResultEntry), isFolded: true } : entry))
@@ -59,7 +66,9 @@ const lengthOf = ({ envelope, body }: ResultEntry): number => body?.bytes ?? siz
  * Whether a result is a read that may be shortened. Excludes results whose end may matter most: the
  * answer to a write, a plan to carry out, a runbook to follow, and a summary of metrics or logs.
  */
-function isLook({ envelope: { ok, data, meta } }: ResultEntry): boolean {
-  if (!ok || meta.verification !== undefined || data === null || typeof data !== 'object') return false
-  return !('planDigest' in data) && !('body' in data) && !('summary' in data)
+function isLook({ envelope: { ok, data: inRow, meta }, body }: ResultEntry): boolean {
+  // A row has only the beginning of a long result, in which a plan has its intent and no digest.
+  const data = body ? parsePrefix(body.head) : inRow
+  if (!ok || meta.verification !== undefined || !isObject(data)) return false
+  return !['planDigest', 'intent', 'steps', 'body', 'summary'].some((field) => field in data)
 }

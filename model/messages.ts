@@ -26,16 +26,18 @@ const listCharacters = 4_000
 /**
  * Chooses the stored results (bodies) to load within the budget: the newest ones complete, older
  * ones as the head and tail that their rows hold. This limits the work of `think` in a long
- * investigation.
+ * investigation. The bodies of folded results are always loaded, because folded results need little
+ * room, and their text must not change later.
  */
 export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
   // Counts older results at their short length, because the last question matters more.
   for (const entry of entries)
     left -= entry.kind === 'result' ? Math.min(stubCharacters, shortLength(entry)) : shortLength(entry)
-  const chosen = new Set<string>()
+  const folded = entries.filter((entry) => entry.kind === 'result' && entry.isFolded)
+  const chosen = new Set(folded.flatMap((entry) => (entry.kind === 'result' && entry.body ? entry.body.digest : [])))
   for (const entry of entries.toReversed()) {
-    if (entry.kind !== 'result') continue
+    if (entry.kind !== 'result' || entry.isFolded) continue
     const whole = entry.body ? Math.min(entry.body.bytes, resultLimitCharacters) + stubCharacters : shortLength(entry)
     left -= Math.max(0, whole - stubCharacters)
     if (left < 0) break
@@ -94,7 +96,8 @@ function foldedText(entry: ResultEntry, bodies: ReadonlyMap<string, string>): st
   const data = withoutNoise(dataOf(entry, entry.body ? bodies.get(entry.body.digest) : undefined))
   const short =
     cutToFit(data, foldedCharacters) ?? cutToFit(data, 2 * foldedCharacters) ?? cutToFit(coreOf(data), foldedCharacters)
-  if (short === null) return resultText(entry, bodies, new Map())
+  // Shows the whole result if nothing would be left out, because a repetition would show the same.
+  if (short === null || short === data) return resultText(entry, bodies, new Map())
   return inertJson({ data: short, meta: { ...toldOfMeta(meta, entry.call), cut: foldedWords } })
 }
 

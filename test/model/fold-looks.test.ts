@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { foldLooks } from '../../model/fold-looks.ts'
-import { renderMessages } from '../../model/messages.ts'
+import { bodiesThatFit, renderMessages } from '../../model/messages.ts'
 import type { TranscriptEntry } from '../../model/transcript.ts'
 
 const processes = Array.from({ length: 14 }, (_, at) => ({
@@ -84,5 +84,72 @@ describe('an old read', () => {
     ]
     const entries = [...turns(5), ...again, ...turns(12).slice(12)]
     expect([foldedIn(entries)[0], foldedIn(entries)[5]]).toEqual([true, false])
+  })
+
+  /** Turns that call `limits` in this order, each with one call; null: an answer without a call. */
+  const asked = (limits: (number | null)[]): TranscriptEntry[] =>
+    limits.flatMap((limit, at): TranscriptEntry[] => {
+      if (limit === null)
+        return [
+          { kind: 'answer', content: 'So.', calls: [] },
+          { kind: 'correction', text: 'Call a tool.' },
+        ]
+      const call = { id: `c${at + 1}_0`, tool: 'proc_list', arguments: { on: 'web-1', limit }, problem: null }
+      const envelope = { ok: true, data: { ...list, limit, more: processes }, meta: { seq: at } }
+      return [
+        { kind: 'answer', content: '', calls: [call] },
+        { kind: 'result', callId: call.id, envelope, body: null, call },
+      ]
+    })
+  const isFolded = (entries: TranscriptEntry[]) =>
+    foldLooks(entries).flatMap((entry) => (entry.kind === 'result' ? [entry.isFolded === true] : []))
+
+  test('that was requested again with its fields in another order stays whole', () => {
+    const call = { id: 'c6_0', tool: 'proc_list', arguments: { limit: 1, reason: null, on: 'web-1' }, problem: null }
+    const envelope = { ok: true, data: { ...list, more: processes }, meta: { seq: 60 } }
+    const again: TranscriptEntry[] = [
+      { kind: 'answer', content: '', calls: [call] },
+      { kind: 'result', callId: 'c6_0', envelope, body: null, call },
+    ]
+    expect(isFolded([...asked([1, 2, 3, 4, 5]), ...again, ...asked([7, 8, 9, 10])])[5]).toBe(false)
+  })
+
+  test('is not folded while its repetition would be refused, because the same call precedes it', () => {
+    expect(isFolded(asked([1, 2, null, null, null]))).toEqual([true, false])
+  })
+
+  test('is not folded while its repetition would complete a circle of calls', () => {
+    expect(isFolded(asked([1, 2, 3, 1, 2, null, null]))).toEqual([true, true, false, false, false])
+    expect(isFolded(asked([1, 2, 3, 1, 2, 4, null]))[2]).toBe(true)
+  })
+
+  test('of which nothing would be left out does not ask for a repetition', () => {
+    const data = { state: 'running', request_id: 'r'.repeat(700), cmd_executed: 'c'.repeat(800) }
+    const [first] = results([...turn(1, data), ...turns(6).slice(2)])
+    expect(first).toEqual({ data: { state: 'running' }, meta: { seq: 10 } })
+  })
+
+  test('has the same words for the rest of the conversation, and leaves its room to other results', () => {
+    const stored = new Map<string, string>()
+    const withBodies = (count: number): TranscriptEntry[] =>
+      turns(count).map((entry) => {
+        if (entry.kind !== 'result') return entry
+        const lines = Array.from({ length: 200 }, (_, at) => `${entry.callId} line ${at} of the answer`)
+        const text = JSON.stringify({ ...(entry.callId === 'c1_0' ? { summary: 'all' } : {}), lines })
+        stored.set(entry.callId, text)
+        const body = { digest: entry.callId, bytes: text.length, head: text.slice(0, 1_200), tail: '' }
+        return { ...entry, envelope: { ...entry.envelope, data: undefined }, body }
+      })
+    const sent = (count: number) => {
+      const entries = foldLooks(withBodies(count))
+      const bodies = new Map([...bodiesThatFit(entries, 60_000)].map((id) => [id, stored.get(id) as string]))
+      return renderMessages('native', [], entries, bodies, 60_000).map(({ content }) => content ?? '')
+    }
+    const all = Array.from({ length: 12 }, (_, at) => sent(at + 1))
+    const folded = all.map((messages) => messages.map((content) => content.includes('repeat the call to read it')))
+    for (const [at, now] of all.slice(1).entries())
+      for (const [nth, is] of (folded[at] ?? []).entries()) if (is) expect(now[nth]).toBe(all[at]?.[nth])
+    expect(folded.at(-1)?.filter((is) => is).length).toBeGreaterThan(5)
+    expect(all.at(-1)?.[1]).toContain('line 100 of the answer')
   })
 })
