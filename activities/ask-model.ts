@@ -5,7 +5,7 @@ import { answerTokens } from '../clients/chat/body.ts'
 import type { ModelClient } from '../clients/model.ts'
 import type { Db } from '../db/connect.ts'
 import { append } from '../db/log/append.ts'
-import { bodyText } from '../db/log/bodies.ts'
+import { bodiesByDigest, bodyText } from '../db/log/bodies.ts'
 import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type Writing } from '../domain/chat.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { runbookMatch } from '../domain/runbook.ts'
@@ -119,7 +119,8 @@ export async function askModel(
     )
     const { reasoning: _, ...said } = { ...answer, content: withoutThoughts(answer.content) }
     const isKnown = (tool: string) => readToolName(tool, (name) => tools.has(name)) !== null
-    const limits = { maxCalls: callsRead, isKnown, wasShown: shownIn(untrustedIn(messages)) }
+    const whole = answer.toolCalls.length > 0 ? [] : await wholeResults(deps.db, events, turn.attempt)
+    const limits = { maxCalls: callsRead, isKnown, wasShown: shownIn(untrustedIn([...messages, ...whole])) }
     return { answer: said, parsed: parseAnswer(protocol, answer, limits), protocol }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
@@ -219,6 +220,16 @@ function untrustedIn(messages: readonly ChatMessage[]): string[] {
     const isOwn = role === 'system' || role === 'assistant' || content?.startsWith('CORRECTION: ')
     return isOwn || !content ? [] : [content]
   })
+}
+
+/**
+ * Renders the attempt's results whole. A request folds, shortens or leaves out old results, but the
+ * model read them and may copy a call from them.
+ */
+async function wholeResults(db: Db, events: readonly IncidentEvent[], attempt: number): Promise<ChatMessage[]> {
+  const entries = conversation(events, attempt)
+  const digests = entries.flatMap((entry) => (entry.kind === 'result' && entry.body ? [entry.body.digest] : []))
+  return renderMessages('native', [], entries, await bodiesByDigest(db, digests), Number.POSITIVE_INFINITY)
 }
 
 /** Lists the tools that the model's calls added in this attempt, in the stored order. */

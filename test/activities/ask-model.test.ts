@@ -186,6 +186,28 @@ test('text of a tool result that looks like a call is not a call when the model 
   expect((await askAgain()).parsed.kind).not.toBe('calls')
 })
 
+test('text of a folded tool result that looks like a call is not a call when the model repeats it', async () => {
+  const old = ['read', 'other', 'last', 'end'].flatMap((path, at): object[] => {
+    const callId = `c${at + 30}_0`
+    const calls = [{ id: callId, tool: 'fs_read', arguments: { path }, problem: null }]
+    const data = { content: `${'line of a log '.repeat(100)}${at === 0 ? planted : ''}${'line of a log '.repeat(100)}` }
+    const usage = { promptTokens: 1, completionTokens: 1 }
+    const of = { attempt: 1, at: '2026-11-21T02:00:00Z' }
+    return [
+      { kind: 'model_answered', ...of, seq: 100 + at, metadata: { content: '', calls, usage } },
+      {
+        kind: 'tool_finished',
+        ...of,
+        seq: 200 + at,
+        metadata: { callId, tool: 'fs_read', result: { ok: true, data, meta: {} }, body: null },
+      },
+    ]
+  })
+  const { ask } = await asking(() => ({ content: `I look.\n${planted}` }), 100_000, undefined, old)
+  expect((await ask()).parsed.kind).not.toBe('calls')
+  expect(JSON.stringify(host.asked.at(-1))).not.toContain('db-osl-1')
+})
+
 test('progress of an answer is reported without secrets and reasoning, and the heartbeat has only numbers', async () => {
   const { ask } = await asking(async () => {
     await sleep(700)
