@@ -12,7 +12,8 @@ import { causeGrade } from '../trust/grade.ts'
  * Lists closed incidents of the type: those about the same kind of resource first, then repaired
  * ones, then the newest. Each incident has the result, verified repairs, and denials. Contains no
  * arguments and no free text, except claims of an ending that rows showed word for word. Leaves out
- * the incidents of `hintedGroup`, because the hint to a follower has what its group found.
+ * the incidents of `hintedGroup`, because the hint to a follower has what its group found; but not
+ * followers to which the hint did not apply.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number, hintedGroup: string | null = null) {
   const closed = async (atMost: number, isSameKind: boolean) =>
@@ -39,7 +40,12 @@ async function closedOf(db: Db | Trx, incident: Incident, { limit, isSameKind, h
     // Leaves out incidents whose cause a person graded as wrong.
     .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .where(sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null}) = ${isSameKind}`)
-    .$if(hintedGroup !== null, (query) => query.where('groupId', 'is distinct from', hintedGroup))
+    .$if(hintedGroup !== null, (query) =>
+      query.where(
+        sql<boolean>`(group_id is distinct from ${hintedGroup} or exists (
+          select 1 from incident_event e where e.incident_id = incident.id and e.kind = 'hint_diverged'))`,
+      ),
+    )
     .orderBy('closedAt', 'desc')
     .limit(ranked)
   const rows = await db

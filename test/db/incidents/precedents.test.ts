@@ -108,3 +108,22 @@ test('a follower with a hint gets no precedent of its own group, which the hint 
   expect(await ids('grp_1')).not.toContain(leader)
   expect(await ids(null)).toEqual(expect.arrayContaining([leader, elsewhere]))
 })
+
+test('a follower with a hint gets the precedent of a follower of its group to which the hint did not apply', async () => {
+  const { db, owner } = database
+  const [leader, other] = [await repaired('converge_shard'), await repaired('execute_migration')]
+  const follower = await openedIncident(db, { labels: { alertname: 'x', incident_type: 'lagging' } })
+  await owner.updateTable('incident').set({ groupId: 'grp_2' }).where('id', 'in', [leader, other, follower]).execute()
+  await db.transaction().execute((trx) =>
+    append(trx, other, 1, {
+      kind: 'hint_diverged',
+      actor: agentActor,
+      stepKey: null,
+      detail: "The leader's hint did not apply",
+      metadata: { leader, why: 'execute_migration worked here' },
+    }),
+  )
+  const ids = (await precedentsOf(db, (await incidentById(db, follower))!, 20, 'grp_2')).map(({ id }) => id)
+  expect(ids).toContain(other)
+  expect(ids).not.toContain(leader)
+})
