@@ -88,7 +88,7 @@ test('the prompt of a site with database shards has the lines of the first promp
     // Constraints.
     /No destructive actions/,
     /No resolving without confirmation/,
-    /No escalating without at least one diagnostic call/,
+    /No escalating without a diagnostic call/,
     /No identical call twice in a row/,
   ])
     expect(prompt).toMatch(line)
