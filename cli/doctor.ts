@@ -207,7 +207,7 @@ async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
   const trouble = await troubleWith(settings, 3_000)
   // If Temporal does not respond, the workers cannot be checked.
   if (trouble) return [toFinding('Temporal', false, trouble.what, `${trouble.remedy} See ${getLogFile('temporal')}.`)]
-  const workers = await probeWorkers(settings, 'nightshift')
+  const workers = await probeWorkers(settings)
   return [
     toFinding('Temporal', true, `${settings.address} answers for the namespace ${settings.namespace}`),
     toFinding(

@@ -1,5 +1,6 @@
 import type { Connection } from '@temporalio/client'
 import { connectionOptions, type TemporalSettings } from '../clients/temporal.ts'
+import { defaultTaskQueue, lineTaskQueue, llmTaskQueue } from '../domain/step-key.ts'
 
 /** Milliseconds after which a service that does not respond counts as down. */
 const probeTimeoutMs = 3_000
@@ -48,19 +49,34 @@ export async function probePostgres(url: string, migrations: string[]): Promise<
   }
 }
 
-/** Checks whether workers polled a task queue in the last 90 s. A long poll lasts 60 s. */
-export async function probeWorkers(settings: TemporalSettings, taskQueue: string): Promise<ProbeResult> {
+/** Task queues that a worker polls, each with its type at Temporal: 1 workflows, 2 activities. */
+const queues = [
+  [defaultTaskQueue, 1],
+  [llmTaskQueue(defaultTaskQueue), 2],
+  [lineTaskQueue(defaultTaskQueue), 2],
+] as const
+
+/** Checks whether workers polled each task queue in the last 90 s. A long poll lasts 60 s. */
+export async function probeWorkers(settings: TemporalSettings): Promise<ProbeResult> {
   let connection: Connection | undefined
   try {
     const temporal = await import('@temporalio/client')
     connection = await temporal.Connection.connect({ ...connectionOptions(settings), connectTimeout: probeTimeoutMs })
     const { namespace } = settings
-    const { pollers } = await connection.withDeadline(Date.now() + probeTimeoutMs, () =>
-      connection!.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
-    )
     const since = Date.now() / 1000 - 90
-    const alive = (pollers ?? []).filter(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) >= since)
-    return { ok: alive.length > 0, detail: `workers that poll the task queue ${taskQueue}: ${alive.length}` }
+    const countPollers = async (name: string, taskQueueType: 1 | 2) => {
+      const { pollers } = await connection!.workflowService.describeTaskQueue({
+        namespace,
+        taskQueue: { name },
+        taskQueueType,
+      })
+      return (pollers ?? []).filter(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) >= since).length
+    }
+    const counts = await connection.withDeadline(Date.now() + probeTimeoutMs, () =>
+      Promise.all(queues.map(async ([name, type]) => [name, await countPollers(name, type)] as const)),
+    )
+    const detail = counts.map(([name, count]) => `${name}: ${count}`).join(', ')
+    return { ok: counts.every(([, count]) => count > 0), detail: `workers of each task queue: ${detail}` }
   } catch (error) {
     return { ok: false, detail: describeError(error) }
   } finally {
