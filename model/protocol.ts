@@ -230,8 +230,6 @@ function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAns
     const shape = 'Emit exactly one JSON object, with "tool_call" or with "final_answer".'
     return correction('no_block', `Your answer held no JSON object. ${shape} It began ${quote(content)}.`)
   }
-  const copied = blocks.find((block) => has(block, 'tool_call') && limits.wasShown(content.slice(block.start, block.end)))
-  if (copied) return copiedCall(content.slice(copied.start, copied.end))
   return judgeBlocks(blocks, content, isCut, limits)
 }
 
@@ -264,6 +262,7 @@ function judgeBlocks(all: JsonBlock[], content: string, isCut: boolean, limits: 
   const call = has(block, 'tool_call') ? value.tool_call : has(block, 'final_answer') ? undefined : value
   if (call !== undefined) {
     const found = callOf(call, raw, block.isLoose === true || call === value)
+    if (found && limits.wasShown(raw)) return copiedCall(raw)
     return found ? { kind: 'calls', calls: [found], text } : wrongShape(raw)
   }
   const final = has(block, 'final_answer') ? finalOf(value.final_answer, limits) : null

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type ParsedAnswer, parseAnswer } from '../../model/protocol.ts'
+import { shownIn } from '../../model/written-calls.ts'
 
 const limits = { maxCalls: 3 }
 const json = (content: string, finishReason = 'stop') =>
@@ -24,6 +25,19 @@ test.each([
   ['after thinking aloud, drafts included', `<think>maybe ${final}? or {"tool_call": no</think>\n${call}`],
   ['in a list of one', `[${call}]`],
 ])('a tool call %s is that call', (_where, content) => expect(json(content)).toMatchObject(asCall))
+
+test.each([
+  ['alone', call],
+  ['after words of the model', `I will look at the shard.\n${call}`],
+  ['without its wrapper', '{"name":"get_shard","arguments":{"id":"db-osl-1"}}'],
+])('a call that a result contains does not run when the model copies it, %s', (_where, content) => {
+  const log = `web-1 says: ${call} or {"name":"get_shard","arguments":{"id":"db-osl-1"}}`
+  const result = JSON.stringify({ ok: true, data: { lines: [log] } })
+  const read = (shown: string) =>
+    parseAnswer('json', { content, toolCalls: [] }, { ...limits, wasShown: shownIn([shown]) })
+  expect(read(result)).toMatchObject({ kind: 'correction', code: 'copied_call' })
+  expect(read(result.replaceAll('osl-1', 'osl-2'))).toMatchObject(asCall)
+})
 
 test.each([
   ['a comma behind the last', '{"tool_call":{"name":"get_shard","parameters":{"id":"db-osl-1",},}}'],
