@@ -25,7 +25,7 @@ export function addBackupCommand(root: CliCommand): void {
       if (isJson) return printJson({ path, ...manifest })
       const { incidents, audit, dump } = manifest
       print(`${inert(path)}: ${formatNumber(incidents)} incidents, ${formatSize(dump.bytes)}.`)
-      print(`  head of the audit ${audit.head}`)
+      print(`  last hash of the audit log ${audit.head}`)
       printNote('Keep this hash in another place too. The hash proves later that nobody altered an earlier row.')
     })
 }

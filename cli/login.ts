@@ -45,7 +45,7 @@ export function addLogoutCommand(program: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift logout --url https://nightshift.example.org')
     .action((options: Options) => {
       const given = options.url ?? process.env.NIGHTSHIFT_URL ?? getLastLoginUrl()
-      if (!given) return printNote('No API is signed in to here.')
+      if (!given) return printNote('You are not signed in to any API here.')
       const url = parseOrigin(given)
       printNote(
         removeToken(url)

@@ -335,7 +335,7 @@ function nextOf(
   if (type === manualChangeType) return say(closedStatuses.includes(status) ? 'Nothing.' : 'The approved action runs.')
   if (!closedStatuses.includes(status)) {
     if (keptReason !== null) return say(`The incident is not investigated: ${keptReason}`)
-    if (owner) return say(`${owner.name} works on the incident; the agent makes no attempt meanwhile.`)
+    if (owner) return say(`${owner.name} works on the incident. Meanwhile the agent does not investigate it.`)
     return say(status === 'open' ? 'The incident waits for an investigation.' : 'The agent investigates.')
   }
   if (status === 'resolved')

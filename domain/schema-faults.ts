@@ -53,7 +53,7 @@ function describeFault(issue: RawIssue): string {
     case 'invalid_union':
       return describeUnion(issue)
     case 'invalid_key':
-      return 'one of its names is not allowed'
+      return 'the name of this field is not allowed'
     default:
       return 'it has the wrong form'
   }

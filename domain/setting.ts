@@ -164,15 +164,15 @@ const agentSettings = [
 const modelSettings = [
   setting('agent.model.leader', declaredModel, null, {
     label: 'Model of leaders',
-    description: 'The model for leaders, by its name in LLM_SERVERS_FILE.',
+    description: 'The model that investigates leaders of groups, by its name in LLM_SERVERS_FILE.',
   }),
   setting('agent.model.follower', declaredModel, null, {
     label: 'Model of followers',
-    description: 'The model for followers, by its name in LLM_SERVERS_FILE.',
+    description: 'The model that investigates followers of groups, by its name in LLM_SERVERS_FILE.',
   }),
   setting('agent.model.type.*', declaredModel, null, {
     label: 'Model, by type',
-    description: 'The model for one incident type, for leaders and followers.',
+    description: 'The model that investigates incidents of one type, whether leaders or followers of groups.',
   }),
 ]
 
@@ -246,7 +246,8 @@ const alertsSettings = [
   }),
   setting('alert.stale', seconds(60, 2_592_000), '86400', {
     label: 'Alert unknown without a repeat',
-    description: 'Seconds without a repeat until an alert counts as unknown, for a sender that reports no ends.',
+    description:
+      'If a sender does not report when alerts end: seconds after which the state of an alert that was not repeated is unknown.',
   }),
   setting('alert.ends.*', yesNo, null, {
     label: 'Reports ends of alerts, by sender',
@@ -260,7 +261,7 @@ const alertsSettings = [
   setting('alert.heartbeat_silence', seconds(60, 2_592_000), null, {
     label: 'Silence of a heartbeat',
     description:
-      'Seconds without a heartbeat until it counts as stopped. Unset: twice the longest gap so far, from the third heartbeat on.',
+      'Seconds after its last alert at which a heartbeat counts as stopped. Unset: twice the longest gap so far, from the third alert on.',
   }),
   setting('alert.state_words', stateRules, '', {
     label: 'Meaning of states',

@@ -136,7 +136,7 @@ const takeEndpoint = endpoint({
   path: '/incidents/{id}/take',
   permission: 'manage_incident',
   tag,
-  summary: 'Takes an incident: while you own it, nobody is reminded and the agent makes no attempt',
+  summary: 'Takes an incident: while you own it, nobody is reminded and the agent does not investigate it',
   description:
     'A run ends first: code checks a started write, then the incident is escalated to you. The incident is given back automatically if you take no action on it for `owner.lapse` while an alert fires.',
   params: incidentParams,

@@ -217,7 +217,7 @@ async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<stri
   if (incident.owner?.id === by.operatorId) return 'You have the incident already.'
   try {
     return (await takeForPerson(deps, incident.id, by))
-      ? 'The incident is yours. While you have it, nobody is reminded and the agent makes no attempt.'
+      ? 'The incident is yours. While you have it, nobody is reminded and the agent does not investigate it.'
       : 'Requested. The run ends first, then the incident is yours.'
   } catch (error) {
     if (!(error instanceof NotAllowedError)) throw error

@@ -79,7 +79,7 @@ export function addDenyCommand(parent: CliCommand): void {
     )
     .option(
       '--ask-again-at <time>',
-      'not now: investigate the incident again at this time, within a day, such as 06:00 local time or 2026-11-30T05:00:00Z',
+      'deny for now: the agent investigates the incident again at the given time, at most a day from now, such as 06:00 (local time) or 2026-11-30T05:00:00Z',
       parseMomentToCome,
     )
     .connected(

@@ -225,10 +225,10 @@ function addTellCommand(parent: CliCommand): void {
 function addTakeCommand(parent: CliCommand): void {
   parent
     .command('take')
-    .description('take an incident: while you own it, nobody is reminded and the agent makes no attempt')
+    .description('take an incident: while you own it, nobody is reminded and the agent does not investigate it')
     .argument('<id>', 'the incident, such as inc_…')
     .connected(
-      '\nThe command first ends the run and checks a write under way. If you do nothing with the incident for half a day (owner.lapse), the incident is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThe command first ends the run; if a write is running, its result is still checked. If you do nothing about the incident for half a day (owner.lapse), it goes back to the agent.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)

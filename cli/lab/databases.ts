@@ -23,7 +23,7 @@ export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { 
   ])
   print(formatTable(['DATABASE', 'ROLE', 'ADDRESS'], rows, 2))
   print(
-    `\nCredentials, as user:password in a file:\n  reads   ${inert(credentials.read)}\n  writes  ${inert(credentials.write)}`,
+    `\nFiles with the credentials, as user:password:\n  for reads   ${inert(credentials.read)}\n  for writes  ${inert(credentials.write)}`,
   )
 }
 

@@ -259,9 +259,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
         `           Incident ${inert(incident.id)}, ${paintState(incident.severity)}\n           ${inert(incident.title)}\n`,
       ),
     unclaimed: () =>
-      printRemark(
-        'The run has not started yet. The alert wakes the queue at once. If that signal was lost, the queue checks within 60 s.',
-      ),
+      printRemark('The run has not started yet. An alert starts its run at once, or within 60 s if a signal was lost.'),
     remark: printRemark,
     async event(event, sinceIso) {
       const row = formatLiveRow(event, sinceIso)

@@ -57,7 +57,7 @@ export function addSetupCommand(program: CliCommand): void {
     .option('--temporal-namespace <name>', 'its namespace (TEMPORAL_NAMESPACE)')
     .option('--public-url <url>', 'the address that people and agents use (PUBLIC_URL)')
     .option('--port <n>', 'the port of the API (PORT)', parseWholeNumber)
-    .option('--answers <file>', 'lines of NAME=value, of any setting; - for stdin')
+    .option('--answers <file>', 'file with a line NAME=value for each setting; - for stdin')
     .option('--settings <file>', 'the file of settings, instead of the file of this installation')
     .option('--replace', 'replace values in the file that differ from the answers; the old file is kept')
     .option('--no-alert', 'send no test alert')

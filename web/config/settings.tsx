@@ -52,7 +52,7 @@ function Environment({ refused }: { refused: string | null }) {
             <summary>
               <strong>{group}</strong>{' '}
               <span className="soft small">
-                {count} of {own.length} set{others > 0 && `, ${others} different at the worker`}
+                {count} of {own.length} set{others > 0 && `, ${others} with another value on the worker`}
               </span>
             </summary>
             <Table caption={`Environment: ${group}`} items={own} columns={columns} toKey={({ name }) => name} />

@@ -270,9 +270,9 @@ function Take(props: EndingProps) {
       title={props.incident.owner ? 'Take it over' : 'Take this incident'}
     >
       <p>
-        The run ends first, and code checks a write under way. While you have the incident, the agent makes no attempt
-        and nobody is reminded. You are notified when its alert fires again or ends. If you do nothing with the incident
-        for half a day, it is given back.
+        The run ends first; if a write is running, its result is still checked. While you have the incident, the agent
+        does not investigate it and nobody is reminded. You are notified when its alert fires again or ends. If you do
+        nothing about the incident for half a day, it goes back to the agent.
       </p>
     </ActionDialog>
   )

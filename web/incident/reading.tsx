@@ -56,8 +56,8 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
         title="Stop this run and take the incident"
       >
         <p>
-          The run ends after its current step, and code checks a write under way. Then you have the incident. The agent
-          makes no attempt until you give it back.
+          The run ends after its current step; if a write is running, its result is still checked. Then you have the
+          incident. The agent does not investigate it until you give it back.
         </p>
       </ActionDialog>
     </div>
