@@ -71,7 +71,7 @@ export function judge(
 ): Ruling {
   const facts = tools.get(call.tool)
   if (!facts) {
-    // Treats an unknown tool as the worst write: refused, with the reason in the record.
+    // Treats a call of an unknown tool as a write of critical risk, and refuses the call.
     const rule = refuse(
       'UNKNOWN_TOOL',
       `there is no tool ${quote(call.tool)}`,
@@ -223,7 +223,7 @@ function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null
  */
 function commandBeforeLook({ call, effect, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
-  // Uses the place that the preparation found as the place of the run.
+  // Uses the resources that the preparation found as the place where the command would run.
   const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
   const isOwn = targets.length > 0 && targets.every((each) => resourceKey(each) === state.resolved.pinned)
   if (isOwn && effect === 'read') return null
@@ -255,7 +255,7 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
     .map((tool) => tool.name)
 }
 
-/** Lists names that are similar to an unknown one, or the first of all names. */
+/** Lists names that are similar to an unknown name, or else the first of all names. */
 function nameOthers(spelled: string, names: readonly string[]): string {
   const similar = similarNames(spelled, names)
   if (similar.length > 0) return `Did you mean ${similar.join(', ')}?`
@@ -265,7 +265,7 @@ function nameOthers(spelled: string, names: readonly string[]): string {
 
 const maxNamed = 20
 
-/** Builds a valid call from those parts of the sent call that fit. */
+/** Builds a valid call from those arguments of the sent call that fit the tool's schema. */
 function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {
   const valid = validArguments(input, given)
   return valid ? `, as ${tool} ${JSON.stringify(valid)}` : ''

@@ -15,9 +15,9 @@ export function hasWarnedOfProse({ corrected }: SafetyState): boolean {
 }
 
 /**
- * Returns the fault of an answer in prose: it claims what no row shows, or quotes a text that is
- * not there. Prose answers a question and repairs nothing, so an answer that is still not shown
- * after the correction ends nothing.
+ * Returns the fault of an answer in prose: the answer claims what no row shows, or quotes a text
+ * that is in no row. Prose answers a question and repairs nothing, so an answer that is still not
+ * shown after the correction ends nothing.
  */
 export function answerCorrection(
   said: ClaimedText,

@@ -86,7 +86,7 @@ export const argumentRules: SecretRule[] = [
   },
   { ...argument('(?:-?-pass(?:in|out)?|-k)[ \\t=]{1,4}pass:'), hints: ['pass:'] },
   { ...argument(`\\b(?:${byProgram.join('|')})["']?`), again: 3 },
-  // Handles other programs: the usual letters for a password, if the next word can be nothing else.
+  // Handles all other programs: a usual letter for a password, then a word like base64.
   {
     ...argument(`[ \\t]-(?:[pPwWakANX]|pw)[ \\t]{0,4}["']?(?:[\\w.-]{1,64}:)?`),
     hints: [' -'],

@@ -18,7 +18,7 @@ const maxKeyLines = 200
 
 const isMixed = (text: string): boolean => /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text)
 
-/** Finds the lines between a key's first and last line, or before an end without a beginning. */
+/** Finds the lines of a key before its last line; without a first line, only base64 lines. */
 function findWithin(lines: readonly string[]): Set<number> {
   const within = new Set<number>()
   let opened: number | null = null

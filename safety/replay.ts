@@ -135,10 +135,10 @@ type Replay = {
 }
 
 /**
- * Judges every stored ruling of an incident again with the current kernel: folds the rows before
- * it, and reads its other inputs from its row. Uses no model, network or clock. A difference in the
- * code alone counts too, because people read it. `site`: another policy to judge by; by default the
- * policy of that time.
+ * Judges every stored ruling of an incident again with the current rules: folds the rows before the
+ * ruling, and reads all other inputs from the ruling's row. Uses no model, network or clock. A
+ * different code is a difference even if the verdict is equal, because people read the code.
+ * `site`: another policy to judge by; by default the policy that was stored with the ruling.
  */
 export function replay(
   events: readonly IncidentEvent[],
@@ -179,8 +179,8 @@ export function replay(
 }
 
 /**
- * Lists the digests of the stored results (bodies) that are needed to repeat these rulings, because
- * endings are compared with them.
+ * Lists the digests of the stored results (bodies) that are needed to repeat the rulings on
+ * endings, because the claims of an ending are compared with stored results.
  */
 export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
   const endings = events.filter(
@@ -199,7 +199,7 @@ export function bodiesToReplay(events: readonly IncidentEvent[], tools: Readonly
   ]
 }
 
-/** Returns the inputs of the ruling. Facts that its version did not know are unset. */
+/** Returns the policy that is stored with a ruling. Facts that it lacks have their defaults. */
 export function policyOf({ policy }: JudgedBasis): Policy {
   return { ...plainPolicy('', null), ...policy } as Policy
 }

@@ -87,7 +87,7 @@ function forgetOldest(resolved: ResolvedNames): void {
   }
 }
 
-/** Shifts all times by a wait for people, because names do not age meanwhile. */
+/** Shifts all times by a wait for people, because names do not age during the wait. */
 export function shiftTimes(resolved: ResolvedNames, waitedMs: number): void {
   for (const entry of resolved.entries.values()) {
     entry.atMs += waitedMs

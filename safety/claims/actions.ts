@@ -154,8 +154,8 @@ function namedByNoun(clause: string): Action[] {
 }
 
 /**
- * Lists other acts that the text claims for this investigation: those of any verb except verbs of
- * reading.
+ * Lists acts that the text claims for this investigation with a verb that is in no group of verbs.
+ * Verbs of reading do not count.
  */
 function ownActions(clause: string): Action[] {
   return [...clause.matchAll(ownVerb)].flatMap((match) => {
@@ -206,7 +206,7 @@ export function isGeneralVerb({ verb }: Pick<Action, 'verb'>): boolean {
   return general.split(' ').includes(verb) || verb === 'carried out'
 }
 
-/** Whether it is known how writes for this verb are named. */
+/** Whether a group of verbs contains this verb, so that the names of its writes are known. */
 export function isKnownVerb(verb: string): boolean {
   return groups.some(([forms]) => forms === verb || forms.split(' ').includes(verb))
 }

@@ -144,7 +144,7 @@ function citedWrites(places: readonly QuotePlace[], { writes }: ClaimEvidence): 
   return writes.filter(({ callId, parts }) => calls.has(callId) && parts.some(({ source }) => source === 'write'))
 }
 
-/** Checks the acts that the text claims for this investigation, whatever kind it declares. */
+/** Checks the acts that a claim of any declared kind attributes to this investigation. */
 function actionsProblem(
   claim: Claim,
   clauses: readonly Clause[],
@@ -302,7 +302,7 @@ const subjectless = new Set(
   'the and was were has had been its again that this then now there are for with from'.split(' '),
 )
 
-/** Refuses a statement other than the absence within an absent claim. */
+/** Refuses a claim of absence that also states something as present. */
 function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
   for (const clause of clauses) {
     const state = statesIn(clause.text).find(({ isDenied }) => !isDenied)

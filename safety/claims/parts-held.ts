@@ -67,7 +67,7 @@ function stepsOf(write: CitableWrite): Steps {
   const newest = listed.findLast((steps) => steps.length > 0) ?? []
   const told = (steps: readonly { text: string; isHeld: boolean }[], held: boolean) =>
     steps.flatMap(({ text, isHeld }) => (isHeld === held ? [text] : []))
-  // Joins all rows, because each row may lack a name: the answer has the host that a VM came from,
-  // the verification where it is.
+  // Joins the names of a step from all rows, because each row may lack a name: the answer names the
+  // host that a VM came from, and the verification names the host where the VM is now.
   return { named: told(listed.flat(), true), held: told(newest, true), failed: told(newest, false) }
 }

@@ -36,7 +36,7 @@ export type CommandCode =
 
 export type EndlessReason = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
-/** A command that may read as root, and the rest of its pipe; null if there is no pipe. */
+/** A command that may read as root. `rest`: the pipe after the command; null without a pipe. */
 export type RootRead = { argv: string[]; rest: string | null }
 
 export type CommandVerdict = {
@@ -146,8 +146,8 @@ export function newWork(length: number): JudgeBudget {
 }
 
 /**
- * Takes steps from the budget. Returns false if the budget is used up; the rest, which was not
- * read, then needs approval.
+ * Takes steps from the budget. Returns false if the budget is used up; the part of the text that
+ * was not read then needs approval.
  */
 function takeSteps(work: JudgeBudget, steps: number): boolean {
   if (work.left < steps) {
@@ -180,7 +180,7 @@ export type CommandAnalysis = Survey & {
   commands: Set<string>
   needsRoot: boolean
   /**
-   * Every command of the text. The effects of these are only determined if the text is not a read.
+   * Every command of the text. Effects of commands are only determined if the text is not a read.
    */
   called: (readonly Word[])[]
   /** Files that the shell itself writes or reads, from which effects are also determined. */
@@ -245,8 +245,8 @@ export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
 /**
- * Whether the budget allows to read this much. If the budget does not allow it, adds a finding,
- * whether the command would run or not.
+ * Whether the budget has this many steps left. If it has not, a finding is added, even for a
+ * command that would not run.
  */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
   if (takeSteps(analysis.work, steps)) return true
@@ -255,8 +255,8 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
 }
 
 /**
- * Variables that choose the account, region or database from existing settings; options that do so
- * are allowed too.
+ * Variables that choose the account, region or database from existing settings. Options for the
+ * same choices are allowed too.
  */
 const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 

@@ -70,7 +70,7 @@ function findDoubling(tokens: readonly AwkToken[]): string | null {
   return null
 }
 
-/** Returns the name that is assigned to: for an element its array, for a field the sign. */
+/** Returns the name that gets a value: for an element its array, for a field the sign `$`. */
 function targetOf(tokens: readonly AwkToken[], at: number): string {
   let from = at
   if (tokens[at]?.text === ']' || tokens[at]?.text === ')') {

@@ -56,8 +56,8 @@ function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
 }
 
 /**
- * Replaces an unknown value by nothing in a name, in an option and between letters; elsewhere it
- * stays.
+ * Removes an unknown value in a name, in an option and between letters. In any other place the
+ * value stays unknown.
  */
 function settled(text: string, isName: boolean): string | null {
   if (!text.includes(unknown)) return text

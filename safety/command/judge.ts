@@ -28,8 +28,8 @@ export type CommandContext = {
   /** Paths of the executor itself, which are as secret as the paths in `secret-paths.ts`. */
   secrets?: readonly string[]
   /**
-   * False in a container or guest: files there cannot be checked before, and only the environment
-   * reaches the command.
+   * False in a container or guest: files there cannot be checked before the run, and only
+   * environment variables reach the command.
    */
   canLook?: boolean
   /**

@@ -110,7 +110,7 @@ const systemTables = new Set(
   ),
 )
 
-/** Matches columns with the definition of a table on another server, and so its password. */
+/** Matches columns with the definition of a table on another server, which shows a password. */
 const definitions = /\*(?!\s*\))|\b(?:create_table_query|engine_full|as_select|source|data_paths|definer)\b/i
 
 function inspectClickhouse(text: string): string | null {

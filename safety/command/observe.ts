@@ -62,7 +62,7 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 
 /**
  * Requires that a read as root depends only on its own arguments. The read runs without sandbox and
- * shell, so the rest of the text cannot change them.
+ * shell, so no other command of the text can change it.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
@@ -140,8 +140,8 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
 }
 
 /**
- * Checks a program that attaches to a process: Java before 21 sends SIGQUIT to any named process,
- * so the executor checks first that it runs Java. A class is only searched for among Java
+ * Checks a program that attaches to a process: Java before 21 sends SIGQUIT to any named process.
+ * The executor must check first that the process runs Java. A class is only searched for among Java
  * processes.
  */
 function attach({ name, words }: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {

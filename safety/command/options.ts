@@ -185,7 +185,7 @@ function readOption(
       reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
       return at + 1
     }
-    // Accepts `flag=true`, as Go programs do; others do not.
+    // Accepts `flag=true`, as Go programs do; other programs do not accept it.
     if (option === 'flag' && text.slice(equals + 1) === 'true' && level.style === 'posix') {
       reading.found.push({ name, at, clustered: false, valueAt: null })
       return at + 1

@@ -213,8 +213,8 @@ const emptySimple = (tree: Tree): Simple => ({
 })
 
 function simple(node: CommandNode, source: string, tree: Tree, isApart: boolean): Simple {
-  // Removes the place of a command in a loop, which stands for several, so that it gets no other
-  // form.
+  // Gives a command in a loop no place in the text, because the command stands for several. Without
+  // a place, the command gets no other form.
   const isOnce = tree.rounds === null
   const made = emptySimple(tree)
   made.start = isOnce ? node.pos : -1

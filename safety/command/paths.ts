@@ -65,7 +65,7 @@ const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
 /** Paths with which a pattern is compared in a tree that is known to hold nothing secret. */
 const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
-/** Names without directories, because a `*.log` in one of these is still a log. */
+/** Listed paths without the directories: a `*.log` in such a directory is still a log. */
 const named = pathList(
   [...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/') || !pattern.endsWith('/**')),
 )

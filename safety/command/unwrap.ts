@@ -249,7 +249,7 @@ const exitCodes: Readonly<Record<string, ExitCodes>> = {
     codes: [],
     commands: { 'is-active': [3], status: [3], 'is-enabled': [1], 'is-failed': [1] },
   },
-  // 24 means that files vanished at the source meanwhile; the rest was transferred.
+  // 24 means that files vanished meanwhile; all other files were transferred.
   rsync: { manual: 'rsync(1), 3.2', codes: [24] },
   // 1 means that errors were found and corrected.
   fsck: { manual: 'fsck(8), util-linux 2.38', codes: [1] },

@@ -154,7 +154,7 @@ const byName: Readonly<Record<string, Wrapper>> = {
       { flags: '--list --verify', values: '--library-path --preload --argv0 --audit', rest: 'argv' } as const,
     ]),
   ),
-  // Programs that continue after the program that started them.
+  // Wrappers whose command continues after the calling shell ends.
   nohup: plain,
   setsid: { flags: '-c -f -w --ctty --fork --wait', rest: 'argv' },
   'systemd-run': {

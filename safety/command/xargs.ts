@@ -130,8 +130,8 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
 }
 
 /**
- * Most arguments for which commands are written out, fewer for long commands, because each is a
- * copy.
+ * Most arguments for which commands are written out. Long commands get fewer, because each argument
+ * makes a copy of the command.
  */
 const maxArguments = 16
 const maxCopiedWords = 4_096

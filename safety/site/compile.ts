@@ -18,7 +18,7 @@ export type CompiledRule = {
   action: SiteRule['action']
   people: number
   groups: readonly string[]
-  /** Members of the groups; null means everybody who may decide about such a risk. */
+  /** Members of the rule's groups; null means everybody who may decide about the call's risk. */
   members: ReadonlySet<string> | null
 }
 

@@ -105,12 +105,12 @@ function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
 }
 
 /**
- * Whether a rule fits every call that both others fit: each part of the rule contains the same part
- * of one of the others.
+ * Whether the rule `each` fits every call that `rule` and `other` both fit: each part of `each`
+ * contains the same part of `rule` or of `other`.
  */
 function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
   budget.left -= 1
-  // Requires a rule about reads, if both others may fit reads.
+  // Requires that `each` is about reads, if `rule` and `other` may fit reads.
   if (isAboutLooks(other) && rule === noRule && !isAboutLooks(each)) return false
   const either = (part: (one: CompiledRule) => boolean) => part(rule) || part(other)
   return (

@@ -21,7 +21,7 @@ type Scope = { columns: Columns; named: ReadonlyMap<string, [string, Weight][]>;
 
 const words = (text: string) => new Set(text.split(' '))
 
-/** Functions that build a text of all their arguments; any other returns at most one of them. */
+/** Functions that join all their arguments; any other function returns at most one argument. */
 const building = words(
   'concat concat_ws format overlay string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg array_append array_prepend array_cat array_to_string string_to_array regexp_split_to_array json_object jsonb_object jsonb_set',
 )

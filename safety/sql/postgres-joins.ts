@@ -8,7 +8,7 @@ import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.
 /** Highest number to which a recursion may count. */
 const maxCount = 100_000
 
-/** Views with one row, and tables with a few. */
+/** Views with one row, and tables with a few rows. */
 const small = new Set(
   'pg_stat_bgwriter pg_stat_archiver pg_stat_wal pg_stat_checkpointer pg_stat_recovery_prefetch pg_stat_wal_receiver'.split(
     ' ',
