@@ -3,8 +3,8 @@ import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.t
 
 /**
  * Guards against a second copy of a VM. A silent host may be cut off and alive, with its VMs
- * writing to their disks, and a second copy of a VM destroys the disk. So no VM of the host starts
- * elsewhere because of one witness's statement.
+ * writing to their disks, and a second copy of a VM destroys the disk. The statement of one witness
+ * never allows that a VM of the host starts elsewhere.
  */
 
 /**

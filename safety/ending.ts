@@ -67,7 +67,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 }
 
 /**
- * Refuses "repaired" if a write changed nothing, whatever its verification found. A failed write
+ * Refuses "repaired" if no write changed anything, whatever the verifications found. A failed write
  * with unknown changes repaired nothing either, unless a read or an alert shows an improvement.
  */
 function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | null {

@@ -52,7 +52,7 @@ export type SafetyState = {
    */
   lastSeq: number
   resolved: ResolvedNames
-  /** A started write without a verification; no other write may start meanwhile. */
+  /** A started write without a verification. No other write may start before its verification. */
   open: OpenWrite | null
   /** Writes in order, with their verifications. */
   writes: WriteState[]
@@ -83,8 +83,8 @@ export type SafetyState = {
   /** Number of refusals of repeated calls. */
   loops: number
   /**
-   * Consecutive turns whose calls were all refused for the same fault of form, and the last of
-   * these turns.
+   * The number of consecutive turns whose calls were all refused for the same fault of form, and
+   * the last of these turns.
    */
   unformed: { code: string; turns: number; lastTurn: number | null } | null
   /** Number of refusals for wording; after the first one, wording is only marked. */
@@ -102,7 +102,7 @@ export type SafetyState = {
    * in which the run waited for people or for a slot of the model.
    */
   workedMs: number
-  /** Refusals from which the model can recover, by tool, until the same tool succeeds. */
+  /** Refusals from which the model can recover, by tool, until a call of this tool succeeds. */
   recovering: Map<string, string>
   recoveries: { attempted: number; succeeded: number }
   hintFrom: string | null
@@ -217,8 +217,8 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
 }
 
 /**
- * `pending`: open approvals. A run that works on one call meanwhile does not wait for the other
- * approvals.
+ * `pending`: open approvals. While a run works on one call, it does not wait for the open approvals
+ * of other calls.
  */
 type Clock = {
   beganMs: number | null
@@ -244,7 +244,7 @@ function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void 
     clock.waitingSinceMs = null
     shiftTimes(state.resolved, waitedMs)
   }
-  // Counts the wait for a slot of the model as waiting, because it is not work of this run.
+  // Counts the wait for a slot of the model as waiting, because the run does no work then.
   if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }

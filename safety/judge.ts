@@ -32,9 +32,9 @@ export type { Call, Policy, Ruling } from './ruling.ts'
 export const policyVersion = '11'
 
 /**
- * The rules of the policy in order; the first one that answers decides. Refusals come before
- * requests for approval, and these before runs, so that no later rule allows what an earlier one
- * forbids.
+ * The rules of the policy in order; the first rule that answers decides. Rules that refuse come
+ * first, then rules that request approval, then rules that let a call run, so that no later rule
+ * allows what an earlier rule forbids.
  */
 const policyRules: readonly PolicyRule[] = [
   notOffered,
@@ -59,8 +59,8 @@ const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: '
 
 /**
  * Judges one proposed call. Pure and total: the same call, state, policy and time give the same
- * ruling; the judge never throws and never guesses. Rules that refuse come before rules that ask
- * people, and these before rules that let the call run.
+ * ruling; the judge never throws and never guesses. Rules that refuse come first, then rules that
+ * ask people, then rules that let the call run.
  */
 export function judge(
   call: Call,

@@ -3,8 +3,8 @@ import { evidenceRule } from './ending.ts'
 import type { SafetyState } from './fold.ts'
 
 /**
- * Codes of corrections of an answer in prose. Such an answer repairs nothing, so it is corrected
- * once; after that a person gets the incident.
+ * Codes of corrections of an answer in prose. An answer in prose repairs nothing, so it is
+ * corrected once; if the next one has a fault too, a person gets the incident.
  */
 
 const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']

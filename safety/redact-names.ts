@@ -133,7 +133,7 @@ export function kindOfPair(name: string, value: string): SecretKind | null {
   return isRandom ? kind : null
 }
 
-/** Most characters of a value that are examined. */
+/** Most characters of a value that are examined for randomness. */
 const looked = 200
 
 /** Counts changes between capitals, small letters and digits in adjacent characters. */

@@ -306,8 +306,8 @@ export const rules: SecretRule[] = [
 
 /**
  * Rule for decision tokens of Nightshift, which have no prefix: 256 bits in base64url. Excludes a
- * public key's fingerprint and a piece of a picture. Comes last, because other matches may contain
- * such a sequence.
+ * public key's fingerprint and a piece of a picture. Comes last, because matches of other rules may
+ * contain a sequence like a token.
  */
 export const bareRule: SecretRule = {
   kind: 'token',

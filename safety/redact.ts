@@ -56,8 +56,8 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
 }
 
 /**
- * Matches words and signs, of which every text that a rule changes contains one. This first test
- * fails for most lines.
+ * Words and signs: every text that a rule changes contains one of them. Most lines contain none, so
+ * that no rule is tried on them.
  */
 const hint = new RegExp(
   [
@@ -74,8 +74,8 @@ const hint = new RegExp(
 )
 
 /**
- * Matches a sequence as long as a token. A text without any hint is searched only for this and for
- * known prefixes.
+ * Matches a sequence as long as a token. A text without any hint is searched only for such a
+ * sequence and for known prefixes.
  */
 const longRun = /[A-Za-z0-9_-]{43}/
 
@@ -91,8 +91,8 @@ export function redact(text: string): string {
   const json = redactDocument(text)
   if (json !== null) return json
   let clean = text
-  // Repeats the rules until each has seen the final text, because the result of one rule may match
-  // another.
+  // Repeats the rules until each rule has read the final text, because the result of one rule may
+  // match another.
   let quiet = 0
   for (let at = 0; quiet < steps.length && at < maxRounds * steps.length; at += 1) {
     const before = clean
@@ -216,7 +216,7 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
   return changed ? Object.fromEntries(clean) : value
 }
 
-/** Whether the number is a count, such as that of passed tests. */
+/** Whether the number is a count, such as the number of passed tests. */
 const isCount = (name: string, entry: unknown): boolean =>
   typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 

@@ -66,8 +66,8 @@ export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, Tool
 }
 
 /**
- * Judges a call in a known state, such as a real incident's. Assumes that its dry run succeeds.
- * With the id of a judged call, that call is judged again and does not count as a repetition.
+ * Judges a call in a known state, such as that of a real incident. Assumes that the call's dry run
+ * succeeds. With the id of a judged call, that call is judged again, and is no repetition.
  */
 export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
@@ -128,8 +128,8 @@ type Replay = {
   judged: number
   differences: RulingDifference[]
   /**
-   * Number of rulings without their inputs: an older version did not store them, or a stored result
-   * is lost.
+   * Number of rulings without their inputs: an older version did not store the inputs, or a stored
+   * result is lost.
    */
   unrepeatable: number
 }

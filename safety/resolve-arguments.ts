@@ -102,9 +102,7 @@ function resolveNames(names: NamedFields, args: Record<string, unknown>, state: 
   return { arguments: settled, corrected: [], problem }
 }
 
-/**
- * Redirects a call from a host to the guest, because the same path is another file in the guest.
- */
+/** Redirects a call from a host to the guest, because a path names another file in the guest. */
 function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: SafetyState, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]

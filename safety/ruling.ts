@@ -30,8 +30,7 @@ export type Call = {
 }
 
 /**
- * A correction made before the call was judged. `code` names the kind of correction; the row shows
- * the values `from` and `to`.
+ * A correction made before the call was judged. `code` names its kind; `from` and `to` are shown.
  */
 export type Correction = { code: RefusalCode; field: string; from: unknown; to: unknown }
 
@@ -217,9 +216,9 @@ const maxRoundCalls = 4
 const sameAnswers = 2
 
 /**
- * Refuses the same call again, the same round of up to four calls twice, or a read that gave the
- * same answer twice since the last write. A call that is judged again, as after an approval, does
- * not count.
+ * Refuses a repeated call, a round of up to four calls that occurs twice, or a read that gave the
+ * same answer twice since the last write. A call that is judged again, for example after an
+ * approval, does not count.
  */
 export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   const digest = digestOf(call)
@@ -304,8 +303,8 @@ function roundOf(digests: readonly string[]): number | null {
 }
 
 /**
- * Whether stored results are needed to judge this call, because endings and hypotheses are compared
- * with them.
+ * Whether stored results are needed to judge this call: endings and hypotheses quote stored
+ * results.
  */
 export function restsOnBodies(effect: EffectKind | undefined, args: Record<string, unknown> | null): boolean {
   return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)

@@ -50,7 +50,7 @@ export type MetricsMemory = {
 export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models: new Map() })
 
 /**
- * Most entries that are kept, far more than open incidents, so that runs which never end are
+ * Most entries that are kept: far more than open incidents. Entries of runs that never end are
  * dropped.
  */
 const remembered = 2_000

@@ -17,7 +17,7 @@ export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleA
   return ask('PROPOSED', `${answer.reason}, but ${call.tool} may not act without approval in incidents of this type`)
 }
 
-/** Codes that mean that a person has approved this very action. */
+/** Codes of rulings for an action that a person has approved. */
 const answeredByPeople: ReadonlySet<string> = new Set(['APPROVED', 'GRANTED'])
 
 /** Records an action only once, so that people grade it only once. */

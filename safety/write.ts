@@ -100,8 +100,8 @@ function deniedBefore(judging: Judging): RuleAnswer | null {
 }
 
 /**
- * Whether the action was denied under another name of the resource: each name gives the same action
- * another digest.
+ * Whether the action was denied under another name of the resource. With another name, the same
+ * action has another digest.
  */
 function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }: Judging): boolean {
   const { deniedActions = [], keys = {} } = policy
@@ -157,8 +157,8 @@ function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging
 }
 
 /**
- * Runs what people approved: this action on this state. If the state has changed, people are asked
- * again.
+ * Runs what people approved: this action on this state. If the state has changed, requests a new
+ * approval.
  */
 function approved(judging: Judging): RuleAnswer | null {
   const { call, digest, policy } = judging

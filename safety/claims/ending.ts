@@ -180,8 +180,8 @@ export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean)
 }
 
 /**
- * Builds the grades that are stored with the ruling on the ending, with lines of rows next to the
- * agent's words.
+ * Builds the grades that are stored with the ruling on the ending. Each grade has the lines of rows
+ * that belong to the agent's words.
  */
 function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, unknown> {
   return {

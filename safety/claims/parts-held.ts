@@ -13,9 +13,9 @@ import type { CitableWrite } from './rows.ts'
 type Steps = { named: string[]; held: string[]; failed: string[] }
 
 /**
- * Whether the steps that held make this text true for a failed write. Either each step that the
+ * Whether this text is true of a failed write, by the steps that held. Either each step that the
  * text names held, or the text counts at most as many steps as held, or the text says "in part".
- * Every step that the text excludes by name failed.
+ * Every step that the text excludes by name must have failed.
  */
 export function partHeld(write: CitableWrite, names: readonly Name[], text: string): boolean {
   const { named, held, failed } = stepsOf(write)

@@ -4,7 +4,7 @@ import { saysShort } from '../../domain/short-answer.ts'
 import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
-/** The kind of a part of a row. Only a read and a verification show a state. */
+/** The kind of a part of a row. Only a read or a verification shows a state. */
 type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context' | 'refusal'
 
 /**
@@ -215,9 +215,7 @@ export type CitableWrite = {
 export type ClaimEvidence = {
   parts: Part[]
   writes: CitableWrite[]
-  /**
-   * The row that began the last write; 0 if there was none. A claim about now needs a later read.
-   */
+  /** The row that began the last write; 0 without a write. A claim about now needs a later read. */
   lastWrite: number
   incidentId: string
   /** Names of resources that contain no number, such as the name of a tenant. */

@@ -135,7 +135,7 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
 /**
- * Finds the first state of a clause that these quotes do not show for its subject. `shown`: state
+ * Finds the first state of a clause that these places do not show for its subject. `shown`: state
  * words that count as shown without a quote.
  */
 export function statesProblem(

@@ -197,7 +197,7 @@ export function goneProblem(
 const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
-/** Checks a denial within a sentence ("no errors"), which must be true of a whole cited answer. */
+/** Checks a denial within a sentence ("no errors"): a whole cited answer must show it. */
 export function denialProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -220,8 +220,8 @@ export function denialProblem(
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
-    // Answers STILL_THERE only for nouns of trouble. Another noun may stand in the row and still be
-    // absent in the sense of the claim, as in "no replica follows it".
+    // Answers STILL_THERE only for nouns of trouble. A row may contain any other noun and still
+    // show its absence as the claim means it, as in "no replica follows it".
     const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
       return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} is in row ${holding.seq}`)

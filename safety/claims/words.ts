@@ -36,8 +36,8 @@ export function findLoose(quoted: Quoted): string | null {
 }
 
 /**
- * Rules in order. Each rule returns the first word, figure or place that keeps a claim from grade
- * A.
+ * Rules in order. Each rule returns the first word, figure or place for which a claim does not get
+ * grade A.
  */
 const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
@@ -257,7 +257,7 @@ function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
 const ofMany =
   /\b(?:all|both|every|each|nodes|hosts|shards|vms|guests|replicas|pods|machines|servers|devices|instances|services|tenants)\b/
 
-/** Refuses a claim without a name that is not true of each element of the quoted list. */
+/** Refuses a claim without a name that is not true of every element of the quoted list. */
 function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isSaidOfAll = ofMany.test(clause.text)
   if (!isSaidOfAll && subjectsOf(clause).some((names) => names.length > 0)) return null

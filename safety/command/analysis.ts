@@ -55,7 +55,7 @@ export type CommandVerdict = {
   rewrite: string | null
   needsRoot: boolean
   /**
-   * The strongest effect of any command in the text. `look` if the whole text is proved to only
+   * The strongest effect of any command in the text; `look` if the whole text is proved to be a
    * read.
    */
   impact: Impact
@@ -77,7 +77,7 @@ export type CommandVerdict = {
   rootRead: RootRead | null
   /** Base names of all commands in the text, including nested ones, without those of `rootRead`. */
   commands: string[]
-  /** The names in the text that are among the known ones (`knownNames`). */
+  /** The names in the text that are also in `knownNames`. */
   names: string[]
 }
 
@@ -170,7 +170,7 @@ export const tooComplex: Finding = {
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The names in the text that are among the known ones (`knownNames`). */
+  /** The names in the text that are also in `knownNames`. */
   names: Set<string>
   /** Commands that may read with `sudo -n`, each as the JSON of its words. */
   rootReads: ReadonlySet<string>
@@ -183,7 +183,7 @@ export type CommandAnalysis = Survey & {
    * Every command of the text. Effects of commands are only determined if the text is not a read.
    */
   called: (readonly Word[])[]
-  /** Files that the shell itself writes or reads, from which effects are also determined. */
+  /** Files that the shell itself writes or reads. They decide effects too. */
   redirected: Redirection[]
   bound: EndlessReason | null
   /** The rest of the budget of steps for this text. */
@@ -199,11 +199,11 @@ export type CommandAnalysis = Survey & {
 /** The place of a command in the text, with what surrounds the command. */
 export type ExecutionContext = {
   /**
-   * False inside a substitution and the like: there only the list of forbidden commands counts, and
-   * no approval is requested.
+   * False inside a substitution and similar parts of a text. There only the list of forbidden
+   * commands counts, and no approval is requested.
    */
   runs: boolean
-  /** Whether something outside of the command ends it, such as a timeout. */
+  /** Whether something outside of the command ends the command, such as a timeout. */
   bounded: boolean
   /** Whether the command's input is another command's output, or a known text. */
   piped: boolean
@@ -260,7 +260,7 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
  */
 const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 
-/** Whether a variable only changes how output looks. A value with a path may do more. */
+/** Whether a variable only changes how output looks. A value with a path may change more. */
 export function isInert(name: string, value: string): boolean {
   if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
   if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'

@@ -48,8 +48,8 @@ function findFarField(tokens: readonly AwkToken[]): string | null {
 }
 
 /**
- * Finds `x = x x` or `y = x; x = y x`, which double in each line or round. Counts how often a text
- * contains its own value.
+ * Finds `x = x x` or `y = x; x = y x`, which double a text in each line or round. Counts how often
+ * a text contains its former value.
  */
 function findDoubling(tokens: readonly AwkToken[]): string | null {
   const made: Made = new Map()

@@ -2,8 +2,8 @@ import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts
 import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
 /**
- * Reads command lines of cloud clients. Only the listed calls count as reads, without options that
- * show more.
+ * Reads command lines of cloud clients. Only the listed calls count as reads, and only without
+ * options that show more than the call's usual answer.
  */
 
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
@@ -179,7 +179,7 @@ type ListRule = {
   /** Options with and without a value. */
   valued: ReadonlySet<string>
   flags: ReadonlySet<string>
-  /** Returns why a command and its options are not allowed together. */
+  /** Returns the reason why a command may not have its options. */
   but?: (call: string, options: readonly string[]) => string | null
 }
 

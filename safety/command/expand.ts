@@ -5,9 +5,9 @@ import type { Simple, Word } from './tree.ts'
 import { type Constants, countReadings, defineWord, knownFields, remember } from './words.ts'
 
 /**
- * Expands words as a shell would, as far as the text shows: `${IFS}`, braces, `$'…'`, defaults,
- * variables that the text sets, output of `echo` and decoders. Records what one command defines for
- * later commands. Used only for the list of forbidden commands.
+ * Expands words as a shell would, as far as the text tells the values: `${IFS}`, braces, `$'…'`,
+ * defaults, variables that the text sets, output of `echo` and decoders. Records what one command
+ * defines for later commands. Used only for the list of forbidden commands.
  */
 
 type Reader = {

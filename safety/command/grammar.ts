@@ -183,9 +183,8 @@ export type Grammar = {
   /**
    * Whether the program reads everything below its file operands, always or with one of these
    * options: `grep -r x /etc` reads the password hashes. Only single files and trees without
-   * secrets are allowed then; without an operand, the working directory is checked. `unless`:
-   * options that prevent it, except together with an option in `by`: `git show` prints a patch, but
-   * not with `--stat`.
+   * secrets are allowed then; without an operand, the working directory counts. `unless`: options
+   * that prevent it, except together with an option in `by`: `git show --stat` prints no patch.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
   /**

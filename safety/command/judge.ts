@@ -163,7 +163,7 @@ function close(analysis: CommandAnalysis, text: string, rewrite: string | null):
   const beside = besideFinding(analysis.programs, sees)
   if (beside) analysis.findings.push(beside)
   const ruling = decide(analysis.findings)
-  // Writes each field, because every judgement ends here and spreading an object is slower.
+  // Writes each field by name, because every judgement ends here and spreading an object is slower.
   return {
     verdict: ruling.verdict,
     effect: ruling.effect,

@@ -176,8 +176,8 @@ const chains = [
   ),
 ]
 /**
- * Matches what picks from an answer: properties, and an arrow function whose body is properties,
- * strings and sums.
+ * Matches what selects a part of an answer: properties, and an arrow function whose body is
+ * properties, strings and sums.
  */
 const picks =
   /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/

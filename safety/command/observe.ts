@@ -75,8 +75,8 @@ export function setRootReadApart(analysis: CommandAnalysis): void {
 }
 
 /**
- * A program of a text, with what it reaches. `obeys`: it reads settings that are not the
- * administrator's.
+ * A program of a text, with the parts of the machine that it reaches. `obeys`: the program reads
+ * settings that are not the administrator's.
  */
 type ProgramObservation = { name: string; reach: ProgramSurroundings['reach']; obeys: boolean }
 
@@ -102,8 +102,7 @@ type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>
 
 /**
  * Records what a program obeys: the environment that switches its settings off, and the conditions
- * that the executor must check. Returns a finding if neither the environment nor conditions help;
- * otherwise null.
+ * that the executor must check. Returns a finding if neither of them helps; otherwise null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called

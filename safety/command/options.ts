@@ -25,8 +25,8 @@ export type CommandReading = {
   /** Index of the last word that chose a grammar: 0, or that of the sub-command's word. */
   chosenAt: number
   /**
-   * The word that does not fit, and the reason. Without a word, `why` names what is missing.
-   * `isRefused`: the program itself refuses such arguments.
+   * The word that does not fit, and the reason. Without a word, `why` names the missing part.
+   * `isRefused`: the program itself refuses the arguments.
    */
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }

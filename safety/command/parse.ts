@@ -169,8 +169,8 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   const outer = tree.inherited
   if (node.type === 'Redirected') {
     tree.inherited = redirectedInput(node, tree) ?? outer
-    // Keeps the redirections of a group, which are checked against the list of forbidden ones like
-    // those of one command.
+    // Keeps the redirections of a group. They are checked against the list of forbidden
+    // redirections, like the redirections of one command.
     const redirections = node.redirects.flatMap((part) =>
       part.type === 'Redirect'
         ? [

@@ -189,7 +189,7 @@ export function ownFinding(
 const harmlessKind =
   /[^/]\.(?:log|out|err|stdout|stderr|trace|gc|pid|md|rst|service|timer|socket|unit)(?:\.\*|\.\d+)?\*?$/
 
-/** Returns why everything below a root may not be read. `*` includes hidden names here. */
+/** Returns why files below a root may not be read. `*` includes hidden names here. */
 function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')

@@ -26,8 +26,8 @@ export function unwrap(
       : { ...empty(), inner: [script(input)], readsInput: true, askReason: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input, fed)
-  // Skips command lines that only print something. Reads runuser without `-u` as `su`; with `-u` it
-  // takes a command after its options.
+  // Skips command lines that only print something. Reads runuser without `-u` as `su`; with `-u`,
+  // runuser takes a command after its options.
   if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)

@@ -30,7 +30,7 @@ export type Wrapper = {
    * absent, the wrapper needs approval.
    */
   adds?: 'inert' | 'root' | 'place'
-  /** Programs that may run inside, if they differ from the usual ones. */
+  /** Programs that may run inside the wrapper, if they differ from the usual programs. */
   programs?: string
   /** The kind of place that the first operand names. */
   place?: 'host' | 'name'

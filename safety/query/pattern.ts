@@ -1,7 +1,7 @@
 /**
  * Parses regular expressions as servers of metrics and logs read them
- * (https://github.com/google/re2/wiki/Syntax), to decide whether one is bounded and selective.
- * Matches by sets of places, so that repetition costs no more time.
+ * (https://github.com/google/re2/wiki/Syntax), to decide whether an expression is bounded and
+ * selective. Compares with all places of a text at once, so that repetition costs no more time.
  */
 
 type PatternNode =

@@ -22,7 +22,7 @@ const maxStepsEach = 100_000
  * out.
  */
 const maxLabels = 64
-/** Most alerts of one incident that are compared; the rest count as unknown. */
+/** Most alerts of one incident that are compared. All further alerts count as unknown. */
 export const maxSilencedAlerts = 1_000
 
 type Comparing = { budget: PatternBudget; patterns: Map<string, LabelPattern> }

@@ -2,7 +2,7 @@ import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.
 
 /**
  * Checks that the parts of a FROM are joined, by an equality with a column of another table. Parts
- * that are not joined multiply their rows, and so does an endless recursion.
+ * that are not joined multiply their rows, and an endless recursion also multiplies rows.
  */
 
 /** Highest number to which a recursion may count. */
