@@ -66,10 +66,7 @@ export type RefusalKind =
   | 'too_many'
   | 'unavailable'
 
-/**
- * A refused write, or a refused read that precedes it. `code` is for programs, the message for
- * people.
- */
+/** A refused write, or a refused read before it. `code` is for programs, the message for people. */
 export class EffectRefused extends Error {
   override name = 'EffectRefused' as const
   readonly kind: RefusalKind

@@ -127,8 +127,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
     if (changes.length === 0 && !unready) {
-      // Begins with steps that are not the platform's, because it may take minutes to start its
-      // VMs.
+      // Puts the platform's own steps last, because it may take minutes to start its VMs.
       const own = ready.filter(({ vm }) => !run.byItself.has(vm))
       const next = own.length > 0 ? own.slice(0, parallelSteps) : ready
       if (await skipUnconfirmed(run, next)) continue

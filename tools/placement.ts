@@ -206,9 +206,9 @@ const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean()
 type VmSeen = z.infer<typeof vmSeen>
 
 /**
- * Verifies one step by the current state of its VM. `last`: the host of the last step of this VM. A
- * VM that is not on its step's host disproves only a step that leads to `last`; an earlier step
- * stays unproven.
+ * Verifies one step by the current state of its VM. `last`: the host of the VM's last step. A VM
+ * that is not on its step's host disproves only a step that leads to `last`; an earlier step stays
+ * unproven.
  */
 function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: string | undefined): StepVerification {
   if (!seen) return { step, vm, to, status: 'unproven', observed: `${vm} could not be read` }
