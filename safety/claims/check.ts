@@ -302,7 +302,7 @@ const subjectless = new Set(
   'the and was were has had been its again that this then now there are for with from'.split(' '),
 )
 
-/** Refuses a claim of absence that also states something as present. */
+/** Refuses a claim of absence that also claims the state of something. */
 function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
   for (const clause of clauses) {
     const state = statesIn(clause.text).find(({ isDenied }) => !isDenied)
