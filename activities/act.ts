@@ -27,9 +27,9 @@ export function actActivities(deps: ActDeps) {
   return {
     /**
      * Judges one proposed call and carries out the policy decision ("ruling"). The input is a place
-     * in the log; call, verdict and approval are read from rows, and nothing else in the input is
-     * trusted. One transaction locks, folds and judges, and writes `call_judged` and
-     * `tool_started`; then the call is sent; then `tool_finished` is written. After a crash, the
+     * in the log; the activity reads call, verdict and approval from rows, and trusts nothing else
+     * in the input. One transaction locks the incident, judges the call, and writes `call_judged`
+     * and `tool_started`. Then the call is sent, and `tool_finished` is written. After a crash, the
      * activity continues after the last row.
      */
     async act(place: CallRef & { approvalId: string | null }): Promise<CallOutcome> {
@@ -67,8 +67,8 @@ export function actActivities(deps: ActDeps) {
     },
 
     /**
-     * Handles the end of all alerts, or a person's stop. Returns true if the incident is closed and
-     * the run has to end.
+     * Handles the end of all alerts, or a person's request to stop the run. Returns true if the
+     * incident is closed and the run has to end.
      */
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
       return await withHeartbeat(async () => {
@@ -121,8 +121,8 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
  */
 async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
-  // Refuses a call that nobody proposed, because a run that was started by hand may name turns that
-  // no model took.
+  // Refuses a call that nobody proposed. A run that somebody started by hand may name turns that no
+  // model took.
   if (!proposed) throw new StaleRunError(place.incidentId, place.attempt, place.attempt)
   const { edit } = proposed
   if (!edit) return { ...proposed.call, edit: null }
@@ -131,8 +131,8 @@ async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
 }
 
 /**
- * Prepares the calls of the answer after the one that asks people, with one attempt each. A call
- * that cannot be prepared now is judged in its own turn.
+ * Prepares the calls of the answer that come after the call about which people are asked, with one
+ * attempt each. A call that cannot be prepared now is judged in its own turn.
  */
 async function prepareLater(
   deps: ActDeps,

@@ -42,8 +42,8 @@ export function approvalActivities({ db }: { db: Db }) {
     },
 
     /**
-     * Reads the approval for which a run waits. A denied or withdrawn approval lets the run
-     * continue.
+     * Reads the approval for which a run waits. The run also continues after a denial or a
+     * withdrawal.
      */
     async readDecision(
       incidentId: string,
@@ -56,8 +56,8 @@ export function approvalActivities({ db }: { db: Db }) {
       const isJoined = read.incidentId !== incidentId
       if (isJoined) await tellJoined(db, { incidentId, attempt }, { id: approvalId, ...read })
       if (read.status === 'denied' || read.status === 'withdrawn') await returnToWork(db, incidentId, attempt)
-      // Limits the wait of a run that joined another incident's approval: no signal wakes that run,
-      // so it checks by itself.
+      // Limits the wait of a run that joined another incident's approval. No signal wakes that run,
+      // so it reads the approval again after this time.
       return {
         status: read.status,
         remainingMs: isJoined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs,

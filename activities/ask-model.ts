@@ -35,9 +35,9 @@ export type AskDeps = {
   model: ModelClient
   temperature: number
   maxTokens: number
-  /** The configured context window, in tokens; null takes the server's. */
+  /** The context window from the settings, in tokens; null takes the window of the server. */
   contextTokens: number | null
-  /** Facts of the model server; if absent, the window is the configured one. */
+  /** Facts of the model server; if absent, the window is that of the settings. */
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
@@ -65,11 +65,11 @@ function protocolOfTurn(events: readonly IncidentEvent[], attempt: number, { pro
 type Window = {
   tokens: number
   source: string
-  /** Whether the server silently cuts off a longer prompt. */
+  /** Whether the server silently cuts off a prompt that is longer than the window. */
   isCutting: boolean
   /**
-   * Most tokens of an answer, as set. `reserve`: the tokens that are kept free for a model that
-   * needs more.
+   * Most tokens of an answer, from the settings. `reserve`: the tokens that are kept free for an
+   * answer that needs more.
    */
   answer: number
   reserve: number
@@ -77,7 +77,7 @@ type Window = {
   isOneCall: boolean
 }
 
-/** Most calls of an answer that are read; an answer with more is useless. */
+/** Most calls of an answer that are read; an answer with more calls is unusable. */
 const callsRead = 32
 /**
  * Characters per token, a cautious estimate without a tokenizer, because dense JSON has about 3.
@@ -176,8 +176,8 @@ async function askWithinWindow(
         isOneCall: window.isOneCall,
         signal,
         onWriting,
-        // Includes the attempt in the key, because a server that replays answers by key must not
-        // repeat a useless one.
+        // Includes the attempt in the key: a server that replays answers by key must not repeat an
+        // answer that was unusable.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
       return { answer, messages }
@@ -193,8 +193,8 @@ async function askWithinWindow(
 }
 
 /**
- * Returns the smallest possible window: the longest prompt of this attempt that was answered, or
- * the text before the conversation.
+ * Returns the tokens that the window has at least: those of the longest answered prompt of this
+ * attempt, or of the text before the conversation.
  */
 function minWindow(
   events: readonly IncidentEvent[],
@@ -259,8 +259,8 @@ const offering = {
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   const known = await deps.served?.profile(model)
   const stated = deps.contextTokens ?? Math.min(known?.windowTokens ?? defaultWindow, largestUnset)
-  // Limits the setting to the window that is known of the server, because the setting may be wrong.
-  // The server would refuse a longer prompt again or silently cut it.
+  // Limits the setting to the window that the server is known to have, because the setting may be
+  // wrong. The server would refuse a longer prompt again or silently cut it.
   const isCutting = known?.cutsSilently === true && !known.isProvisional
   const isBound = isCutting || known?.windowSource === 'a refusal'
   const tokens = isBound ? Math.min(stated, known?.windowTokens ?? stated) : stated
@@ -278,7 +278,7 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
 
 /**
  * Returns the token limit for an answer with reasoning: up to half the window, if the prompt leaves
- * that much.
+ * so much room.
  */
 function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: number): number {
   const prompt = Math.ceil((JSON.stringify(messages).length + toolsLength) / charactersPerToken)
@@ -311,8 +311,8 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
   const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
   if (window.isCutting) assertOpeningFits(used, window)
   const room = (window.tokens - window.reserve) * charactersPerToken - used
-  // Keeps a minimum for servers that refuse a prompt that is too long, because such a server
-  // reports it. A server that cuts prompts must not get a character too many.
+  // Keeps a minimum for a server that refuses too long a prompt, because its refusal is noticed. A
+  // server that silently cuts prompts must not get one character too many.
   const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
 
   const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
@@ -329,7 +329,7 @@ function systemText({ deps, opening, protocol, addedText }: PromptInput, prompt:
   return deps.prompts ? renderAsJson(prompt, deps.prompts, addedText) : prompt
 }
 
-/** Describes limits and time as of the context, in the same words at every turn. */
+/** Describes limits and time as of the gathered context, in the same words at every turn. */
 function sayLimits(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -341,8 +341,7 @@ function sayLimits(
 }
 
 /**
- * Throws if the server would cut off the prompt, because the model would then answer something
- * else.
+ * Throws if the server would cut off the prompt: the model would then answer a part of the prompt.
  */
 function assertOpeningFits(characters: number, window: Window): void {
   const min = Math.ceil(characters / maxCharactersPerToken)

@@ -38,10 +38,10 @@ import {
 type PendingApproval = Extract<CallOutcome, { kind: 'ask' }>
 
 /**
- * Finds an earlier decision about the call. Either a crashed attempt of this activity requested it,
- * or it is from an earlier call's card. In the second case people decided before they knew the
- * earlier call's result. If that earlier call failed, the approval is withdrawn, and this call is
- * judged as if nobody had been asked.
+ * Finds an earlier decision about the call. Either a crashed attempt of this activity requested the
+ * decision, or the call was on the card of an earlier call. In the second case people decided
+ * before they knew the earlier call's result. If that earlier call failed, the approval is
+ * withdrawn, and this call is judged as if nobody had been asked.
  */
 export async function earlierDecision(
   trx: Trx,
@@ -63,7 +63,7 @@ export async function earlierDecision(
     await setWaiting(trx, place.incidentId, true)
     return { kind: 'ask', approvalId: asked.id, expiresInMs: await lookAgainInMs(trx, asked.id) }
   }
-  // Returns a decision from before this call's turn; the run reads it at once.
+  // Returns a decision from before this call's turn; the run reads that decision at once.
   const isDecided = isOpen || asked.status === 'denied' || asked.status === 'expired'
   return isDecided ? { kind: 'ask', approvalId: asked.id, expiresInMs: lookAgainMs } : null
 }
@@ -111,7 +111,7 @@ export async function findPending(
   return others.find((each) => actionByKeys(facts, each, keyOf) === own) ?? null
 }
 
-/** Shortest time, in milliseconds, until a run checks again. */
+/** Shortest time, in milliseconds, until a run reads an approval again. */
 const lookAgainMs = 250
 
 async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
@@ -177,7 +177,7 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     actor: place.actor ?? agentActor,
   })
   // Counts changed arguments as the vote of their author, if the author may approve. The run then
-  // checks at once, because no signal will wake it for this decision.
+  // reads the approval at once, because no signal will wake it for this vote.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
@@ -191,9 +191,7 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
 }
 
-/**
- * Returns how many people must approve. The site may require two, which "alone" does not override.
- */
+/** Returns how many people must approve. An admin who acts alone needs what the site demands. */
 async function countNeeded(trx: Trx, { manual, ruling, policy }: Asking): Promise<number> {
   const bySite = siteOfRuling(ruling)?.demand?.people ?? 1
   if (await isAlone(trx, manual, ruling)) return bySite
@@ -221,7 +219,7 @@ async function isAlone(trx: Trx, manual: ManualChange | null | undefined, { risk
   return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType, targets })) === null
 }
 
-/** A call after the one that asks people, prepared as if its turn had come. */
+/** A later call of the same answer, prepared as if its turn had come. */
 export type LaterCall = { place: RuledPlace; call: EffectiveCall; prepared: Call['prepared'] }
 
 /** Most approvals on one card. */
@@ -243,8 +241,8 @@ export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef)
 /**
  * Requests approval of later calls on the first call's card, so that a person is woken once. Each
  * later call is judged as if its turn had come. Only calls that need a person now, and touch no
- * target of another call on the card, are included. All other calls, and the included ones again on
- * the later state, are judged in their turn. People get one notification, about the first call.
+ * target of another call on the card, are included. In its turn, every later call is judged again
+ * by the state at that time. People get one notification, about the first call.
  */
 export async function askTogether(
   trx: Trx,
@@ -279,13 +277,13 @@ export async function askTogether(
   await announceAsked(trx, first.approvalId)
 }
 
-/** Adds how success is proved, from the call itself if it has a proof, otherwise from its tool. */
+/** Adds how success is proved: by the call's own proof, otherwise by that of its tool. */
 function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const proof = dryRun.proof ?? tools.get(tool)?.proof
   return proof ? { ...dryRun, proof } : dryRun
 }
 
-/** Adds what the undo does if the tool declares one. The preparation of a job already has it. */
+/** Adds what the undo does, if the tool declares an undo. The dry run of a job already says it. */
 function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const undo = tools.get(tool)?.undo?.does(args) ?? null
   return undo === null ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }

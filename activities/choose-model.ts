@@ -46,9 +46,9 @@ const unpaidSeconds = 900
 const restOf = (failure: Failure | undefined) => (failure?.code === 'unpaid' ? unpaidSeconds : restSeconds)
 
 /**
- * Weights of failures after which a run leaves a model. Only unavailability counts: two failed
- * attempts, or one after a time limit, which took minutes. A refusal does not count, because what
- * one model refused may not be sent to another.
+ * Weights of failures, by which a run leaves a model at `maxWeight`. Only unavailability counts:
+ * two failed attempts, or one attempt that ran into a time limit of minutes. A refusal does not
+ * count, because what one model refused may not be sent to another.
  */
 const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2, unpaid: 2 }
 const maxWeight = 2
@@ -70,7 +70,7 @@ function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<stri
 
 /**
  * Chooses the route's first model that has not failed and that no run avoids now; otherwise the
- * first that has not failed. If all failed, chooses the one that failed least.
+ * route's first model that has not failed. If all models failed, chooses the one that failed least.
  */
 export function chooseModel<T extends { name: string }>(
   route: readonly [T, ...T[]],

@@ -32,8 +32,8 @@ export async function claim(
 ): Promise<ClaimedIncident | null> {
   const settings = await readSettings(db, environment)
   const change = findManualChange(await eventsOf(db, input.incidentId), input.attempt)
-  // Checks again, because not only the queue may start a run. While the agent is off or paused,
-  // only a person's own write may run.
+  // Checks this again, because not only the queue may start a run. While the agent is off or
+  // paused, only a person's own write may run.
   if (!change && (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db)))) return null
   // Lets only the run with the attempt's name claim, because a second run that was started by hand
   // would use the same step keys.

@@ -69,8 +69,8 @@ export function contextActivities(deps: ContextDeps) {
           if (core) await lookFirst({ ...deps, core }, { incidentId, attempt }, cancellationSignal())
           return limits
         } catch (error) {
-          // Waits while a server is unreachable. Any other failure is repeated a few times and then
-          // ends the run.
+          // Waits while a server is unreachable. After any other failure, the attempt is repeated a
+          // few times, and then the run ends.
           if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries)
             throw new NonRetryable('CONTEXT_BROKEN')
           throw error
@@ -111,8 +111,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 
   const { model, route, protocol, unknown } = await modelOfRun(deps, settings, { incidentId, attempt }, incident.type)
   const limits = {
-    // Allows more turns for the JSON protocol, whose answers hold one call; other answers hold
-    // several.
+    // Allows more turns for the JSON protocol, in which an answer holds only one call.
     maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
     timeBudgetMs,
   }
@@ -153,8 +152,8 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
 }
 
 /**
- * Gives a follower only the name of its runbook if the leader's reads are repeated for it: these
- * reads did what the runbook says, and `read_runbook` returns the text.
+ * Gives a follower only the name of its runbook if code repeats the leader's reads for the
+ * follower. These reads did what the runbook says, and `read_runbook` returns the text.
  */
 function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatch {
   const { chosen = null, others = [] } = match ?? {}
@@ -220,5 +219,5 @@ async function escalate(
   })
 }
 
-/** Attempts to gather the context if the database responds and gathering still fails. */
+/** Attempts to gather the context, if the database responds and gathering still fails. */
 const brokenTries = 3

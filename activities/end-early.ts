@@ -18,10 +18,10 @@ import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify-write.ts'
 
 /**
- * Ends a run before its model does. If a person stopped the run, reads once what was written, and
- * closes the incident. If the alerts ended before any write, the incident is closed as resolved by
- * itself. After a write, finishes the verification and lets the model report the repair. Returns
- * whether the incident is closed.
+ * Ends a run before its model ends it. If a person stopped the run, reads the state of the last
+ * write once, and closes the incident. If the alerts ended before any write, closes the incident as
+ * resolved by itself. After a write, finishes the verification and lets the model report the
+ * repair. Returns whether the incident is closed.
  */
 export async function endEarly(
   deps: { db: Db; core: CorePort },
@@ -48,8 +48,8 @@ export async function endEarly(
     if (!row) return false
     const settings = await readSettings(trx)
     const view = await lifecycleView(trx, row, settings)
-    // Continues if an alert fired again or was not quiet long enough, because there may be
-    // something to investigate.
+    // Continues if an alert fired again or the alerts were not over for long enough, because there
+    // may be a problem left.
     if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
     const proof = quietProof(view)
     if (proof === 'nothing') return false
@@ -74,9 +74,9 @@ export async function endEarly(
 }
 
 /**
- * Ends a run if a row shows a person's request. A signal without a row stops nothing and leaves a
- * `security_event`. A run that was cancelled in Temporal cannot continue, so a person gets the
- * incident.
+ * Ends a run if a row shows that a person requested it. A stop signal without a row ends nothing,
+ * and leaves a `security_event`. A run that was cancelled in Temporal cannot continue, so a person
+ * gets the incident.
  */
 async function stop(
   deps: { db: Db; core: CorePort },
@@ -118,8 +118,7 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
 }
 
 /**
- * Whether the resource was seen unhealthy in this attempt; the alert of the resource may have ended
- * all the same.
+ * Whether a read of this attempt found the resource unhealthy, although its alert may have ended.
  */
 function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null

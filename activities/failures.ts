@@ -3,8 +3,8 @@ import { isTransient } from '../db/connect.ts'
 import { StaleRunError } from '../db/log/append.ts'
 
 /**
- * Thrown if waiting may help. `code` is one of a fixed set, and `retryAfterMs` is the wait that the
- * other side requested.
+ * Thrown if waiting may help. `code` is one of a fixed set. `retryAfterMs` is the wait that the
+ * server requested.
  */
 export class RetryLater extends Error {
   override name = 'RetryLater' as const

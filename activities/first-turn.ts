@@ -21,7 +21,7 @@ type FirstTurnOf = {
   /** Names of the declared jobs, and whether a job fits this resource. */
   jobs: readonly string[]
   hasFittingJob: boolean
-  /** The runbook that fits, and the names of others; null if none fits. */
+  /** The runbook that fits the incident, and the names of other runbooks; null if none fits. */
   runbooks: RunbookMatch | null
   /** Words of the alerts, used to choose tools if no runbook fits. */
   words?: string

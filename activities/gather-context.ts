@@ -84,7 +84,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       // Resources that an ambiguous alert may mean.
       ...(candidates.length > 0 && { candidates }),
       ...(fitting.length > 0 && { jobs: fitting }),
-      // Paths that may be read, of sources that limit them.
+      // Paths that may be read, of each source that limits what may be read.
       ...(pages.length > 0 && { pages }),
       neighbours,
       activeAlerts: active,
@@ -94,7 +94,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       notes,
       cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
-      // Causes that people called wrong for such incidents, in people's words: untrusted text.
+      // Causes that people called wrong for incidents of this type: untrusted text.
       ...(wrong.length > 0 && { calledWrong: wrong }),
       hint: hint?.text ?? null,
     },
@@ -137,13 +137,13 @@ type PartState = 'ok' | 'empty' | 'failed'
 type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>
 
 /**
- * Returns a function that reads one part and records the result. An investigation can do without a
- * part, and the row names the missing parts.
+ * Returns a function that reads one part of the context and records whether the read worked. An
+ * investigation can do without a part, and the row names the missing parts.
  */
 function startParts() {
   const parts: Record<string, PartState> = {}
   const part: ReadPart = async (name, empty, read) => {
-    // Keeps the parts in the order in which their reads began, not in which they ended.
+    // Lists the parts in the order in which their reads began.
     parts[name] = 'empty'
     try {
       const value = await read()
@@ -214,7 +214,7 @@ async function askLogFiles(core: CorePort | undefined, id: string): Promise<LogF
   return z.array(logFile).parse((answer.data as { items: unknown }).items)
 }
 
-/** Reads the state of the database servers around the resource, or why it cannot be read. */
+/** Reads the state of the database servers around the resource, or why no state can be read. */
 async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
   if (!core || !resource || (await databaseSourcesOf(db, resource)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/databases`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -222,7 +222,7 @@ async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }
   return databaseFacts.parse((answer.data as { items: unknown }).items)
 }
 
-/** Reads what the resource's cluster reports, or why it reports nothing. */
+/** Reads what the resource's cluster reports, or why the cluster reports nothing. */
 async function askCluster(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
   if (!core || !resource || (await clusterSourcesOf(db, resource)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/cluster`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -244,9 +244,7 @@ async function declaredJobs(core: CorePort | undefined, resource: Incident['reso
   return { declared, fitting: fitting.map(({ name, about }) => ({ name, about })) }
 }
 
-/**
- * Finds the runbook that fits and the names of two more, through the core API. Null if none fits.
- */
+/** Finds the runbook that fits the incident, and the names of two more. Null if none fits. */
 async function runbooksFor(
   core: CorePort | undefined,
   { type, resource }: Incident,
@@ -277,7 +275,7 @@ function wordsOf(
 }
 
 const beforeMs = 3_600_000
-/** Most changes after the incident's beginning that are compared. */
+/** Most changes that are read from after the incident's beginning. */
 const maxAfter = 200
 const maxBefore = 5
 

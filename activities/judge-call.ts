@@ -139,8 +139,8 @@ function basisOf(at: string, policy: Policy, prepared: Call['prepared']): Judged
 }
 
 /**
- * Returns the refusal of a call whose joined approval was decided for the other incident, so that
- * people are not asked again. Null if that approval is not decided.
+ * Returns the refusal of a call that joined another incident's approval, if that approval was
+ * already decided there, so that people are not asked again. Null if it is not decided.
  */
 async function decidedElsewhere(
   trx: Trx,

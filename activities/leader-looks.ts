@@ -28,9 +28,9 @@ export async function lookFirst(deps: LookDeps, run: RunRef, signal: AbortSignal
 }
 
 /**
- * Repeats the leader's reads that followed the write which also repaired the leader's resource,
- * once that write is verified here. Runs once per attempt, and only after the last call of an
- * answer, because a model with more calls reads by itself.
+ * Repeats the leader's reads from after the write that repaired the leader's resource, once the
+ * same write is verified for the follower. Runs once per attempt, and only after the last call of
+ * an answer, because a model with more calls reads by itself.
  */
 export async function lookAfterWrite(deps: LookDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const looks = await looksOf(deps.db, place)
@@ -74,7 +74,7 @@ async function takeLooks(
       const within = AbortSignal.any([signal, AbortSignal.timeout(lookWithinMs)])
       await takeLook(deps, { ...first, call: first.call + index }, look, within)
     } catch (error) {
-      // Throws only if the run was superseded or stopped, which the next request would report too.
+      // Throws only if the run was superseded or stopped: the next request would fail too.
       if (error instanceof StaleRunError || signal.aborted) throw error
     }
   }

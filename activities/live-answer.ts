@@ -7,24 +7,24 @@ import { cleanse } from '../safety/redact.ts'
 import { showDetails } from './heartbeat.ts'
 
 /**
- * Milliseconds between messages. Without a change there is one message per second, for people who
- * begin to watch later.
+ * Milliseconds between reports on an answer. Without progress there is one report per second, for
+ * people who begin to watch later.
  */
 const tellEveryMs = 500
 const tailCharacters = 400
 /**
- * Characters at the end of the text that are read. More characters are read than are shown, so that
- * a secret is recognised as a whole.
+ * Characters at the end of the answer that are read. More characters are read than are shown, so
+ * that a secret is recognised as a whole.
  */
 const readCharacters = 8_000
 
 type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
- * Sends a request to a model and reports the progress of the answer. People who watch get it by
- * notifications of the database, which are not stored, and not sent for a run that nobody watches.
- * The heartbeat gets it as numbers. An immediate answer is not reported. A failed message never
- * fails the work.
+ * Sends a request to a model and reports the progress of the answer. People who watch get reports
+ * by notifications of the database. No notification is stored, or sent for a run that nobody
+ * watches. The heartbeat gets the progress as numbers. An immediate answer is not reported. A
+ * failed report never fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,
@@ -61,7 +61,7 @@ export async function withLiveAnswer<T>(
   } finally {
     clearInterval(timer)
     showDetails(null)
-    // Waits for earlier messages, because otherwise a watcher would see the answer as unfinished.
+    // Waits for earlier reports, because otherwise a watcher would see the answer as unfinished.
     if (told !== null) void Promise.resolve(telling).then(() => tell('ended'))
   }
 }

@@ -42,7 +42,7 @@ async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHol
   return { server, holder: holderName(run), incidentId, severity, isQuestion: type === questionType }
 }
 
-/** Whether the worker stops, so that another attempt of the same step follows at once. */
+/** Whether the worker stops, after which another attempt of the same step follows at once. */
 const isHandedBack = (signal?: AbortSignal): boolean => signal?.reason?.message === 'WORKER_SHUTDOWN'
 
 export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }
@@ -50,8 +50,8 @@ export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: num
 /**
  * Does the work with a slot, and releases the slot. If no slot is free, takes a place in the queue
  * and returns the number of runs before it. `lost` aborts the work if the slot is lost. If the
- * worker stops, the slot stays the run's: its next attempt would wait behind all others, and in the
- * time of its request.
+ * worker stops, the run keeps its slot. Otherwise its next attempt would wait behind all other
+ * runs, within the time of its request.
  */
 export async function withSlot<T>(
   db: Db,
@@ -88,8 +88,8 @@ export async function withSlot<T>(
 
 /**
  * Waits in the queue until a slot is kept for this run, or the time is over. At the end of the time
- * it returns the number of runs before this run, and the place is kept long enough for the run to
- * come back. A cancelled wait leaves the queue, but not if its worker stops.
+ * it returns the number of runs before this run, and keeps the run's place long enough for the run
+ * to come back. A cancelled wait gives up its place, unless the worker stops.
  */
 export async function waitForSlot(
   db: Db,
@@ -118,9 +118,9 @@ export async function leaveQueue(db: Db, run: RunRef): Promise<void> {
 }
 
 /**
- * Waits until the queue has moved up to this run, or the run's place must be renewed. These checks
- * take no lock, so that a long queue costs the database little. Runs at the front check often,
- * later ones less often.
+ * Waits until the queue has moved up to this run, or the run's place must be renewed. The checks of
+ * the queue take no lock, so that a long queue costs the database little. Runs at the front of the
+ * queue check often, and later runs less often.
  */
 async function untilNext(db: Db, slots: Slots, who: SlotHolder, ahead: number, signal: AbortSignal): Promise<void> {
   const renewAt = performance.now() + renewMs

@@ -25,10 +25,10 @@ export function ownRunId(): string {
 }
 
 /**
- * Admits only the incident's own run, and returns whether the incident is still open for work. All
- * other runs get StaleRunError. A forgery (a workflow with another name, or a workflow with this
+ * Admits only the incident's own run, and returns whether the incident is still open for work. Any
+ * other run gets StaleRunError. A forgery (a workflow with another name, or a workflow with this
  * name that is not the claiming run) also leaves a `security_event`. A superseded run is only late,
- * and leaves no such event.
+ * and leaves no `security_event`.
  */
 export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'closed'> {
   const row = await incidentState(db, run.incidentId)

@@ -39,7 +39,7 @@ const aboutToClaimMs = 120_000
 export type GroupPlan = {
   groupId: string
   start: { incidentId: string; attempt: number; role: 'leader' | 'follower' }[]
-  /** Incidents that the group counts as starting but that are no longer open. */
+  /** Incidents that the group counts as starting, but that rows do not list as open any more. */
   claimed: string[]
   investigating: number
   queued: number
@@ -177,8 +177,8 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
       }
       const atWork = state.investigating + stillStarting.length
       if (type === questionType) {
-        // Starts each question as a leader, because a question waits for no other run and uses no
-        // other answer as a hint.
+        // Starts each question as a leader, because a question waits for no other run and gets no
+        // hint.
         const room = Math.max(0, settings.value<number>('agent.max_questions') - atWork)
         plan.start = waiting.slice(0, room).map((member) => toStart(member, 'leader'))
         return plan
@@ -215,7 +215,7 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
 
 /**
  * Returns how many seconds a follower still waits for its leader. If the leader waits for a person,
- * the wait is at most the set time.
+ * the follower waits at most `leaderWaitSeconds`.
  */
 function secondsUntilReady({ severity }: GroupMember, leader: Leader, leaderWaitSeconds: number): number {
   if (leader.status !== 'investigating' && leader.status !== 'awaiting_approval') return 0

@@ -69,7 +69,7 @@ export function escalationReason(
   return { reason: parts.join('. '), budget }
 }
 
-/** Returns the ending that was refused, or the call that the model could not form. */
+/** Returns the last ending that was refused, or the last call that the model could not form. */
 function lastRefusal(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
   const judged = events.findLast((event) => event.kind === 'call_judged')
   const ending = events.findLast((event) => event.kind === 'call_judged' && event.metadata.effect === 'terminal')
@@ -142,8 +142,8 @@ export async function bodiesOfEnding(
 
 /**
  * Records whether a follower's investigation confirmed its leader's hint. The hint is confirmed if
- * the same kinds of write were verified here. Rows decide this at the end, never the words of the
- * model.
+ * the same kinds of write were verified for the follower. Rows decide this at the end of the run,
+ * never the words of the model.
  */
 export async function recordHint(
   trx: Trx,

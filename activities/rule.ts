@@ -77,8 +77,8 @@ export async function rule(
   const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
-  // Requests a separate approval for a person's own write, because it counts that person's vote,
-  // and no other incident's run may do it.
+  // Requests a separate approval for a person's own write. The approval counts that person's vote,
+  // and allows no other incident's run to do the write.
   const joins = ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joins === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
@@ -139,12 +139,11 @@ async function start(
   const id = callId(place.turn, place.call)
   if (ruling.effect === 'write') {
     const holder = { incidentId: place.incidentId, attempt: place.attempt, callId: id }
-    // Retries, because another run took the lease meanwhile; the next attempt is judged with that
-    // lease.
+    // Retries if another run took the lease meanwhile. The next attempt is judged by that lease.
     if (!(await takeLeases(trx, holder, ruling.targets))) throw new RetryLater('TARGET_TAKEN')
   }
-  // Retries, because the approval has expired; the next attempt is judged without it, and requests
-  // a new approval.
+  // Retries if the approval has expired. The next attempt is judged without this approval, and
+  // requests a new one.
   if (approvalId !== null && !(await consumeApproval(trx, approvalId))) throw new RetryLater('APPROVAL_LATE')
   const grantId = ruling.code === 'GRANTED' ? String(ruling.details.grant) : null
   if (grantId !== null) {

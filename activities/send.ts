@@ -29,7 +29,7 @@ type Started = IncidentEvent<'tool_started'>
 type SendOutcome = 'done' | 'failed' | 'indeterminate'
 type Sent = { envelope: Envelope; outcome: SendOutcome }
 
-/** Attempts after which a read that gets error answers fails. */
+/** Number of attempts after which a read that gets error answers fails. */
 const readTries = 3
 /**
  * Longest waits for a running effect before it counts as lost: for one write, and for a plan of
@@ -66,9 +66,9 @@ export async function send(
 }
 
 /**
- * Sends a read, or a record or terminal call. A read may run twice. All other calls are stored by
- * key, and a repetition only reads the stored answer. Waits for a core API that is unreachable or
- * answers "not yet", because a model that reads of an outage would escalate.
+ * Sends a read, or a record or terminal call. A read may run twice. A record or terminal call is
+ * stored by its key, and a repetition only reads the stored answer. Waits for a core API that is
+ * unreachable or answers "not yet", because a model that reads of an outage would escalate.
  */
 async function sendOther(
   deps: SendDeps,
@@ -91,7 +91,7 @@ async function sendOther(
   } catch (error) {
     const isRefusal = error instanceof RetryLater || (error instanceof HttpError && error.code !== 'aborted')
     if (!isRefusal || started.metadata.effect === 'terminal') throw error
-    // Counts only attempts with an answer, because an outage was already waited for.
+    // Counts only attempts with an answer, because the wait for an outage has its own limit.
     if (whoIsAway(error) === null && activityInfo().attempt < readTries) throw error
     return { envelope: failedEnvelope('UNANSWERED', `the core API did not respond (${error.code})`), outcome: 'failed' }
   }
@@ -129,8 +129,7 @@ async function sendWrite(
   } catch (error) {
     if (!(error instanceof HttpError) || error.code === 'aborted') throw error
   }
-  // Checks the effect by its key after no answer or an unclear one, because the write may have
-  // begun.
+  // Reads the effect by its key if the receiver gave no clear answer: the write may have begun.
   const known = await becameOf(deps, started, signal)
   if (known) return known
   throw new RetryLater('WRITE_NOT_ACCEPTED')

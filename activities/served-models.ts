@@ -17,7 +17,7 @@ import { plainShape } from '../domain/chat.ts'
 export type ServedModels = {
   /** The server's address without credentials, by which rows name the server. */
   server: string
-  /** Returns the known facts of a model; reads them from the server if that is due. */
+  /** Returns the known facts of a model; reads them from the server if they are outdated. */
   profile(model: string): Promise<ModelProfile>
   noteRefusedWindow(model: string, tokens: number): Promise<void>
   memory: ShapeMemory
@@ -41,7 +41,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
       const key = { server, model }
       const known = await modelProfile(db, key)
       if (!known.isDue) return known
-      // Lets one worker read for all workers. Another worker also reads only if the server was
+      // Lets one worker read the facts for all workers. Another worker reads them only if they were
       // never read.
       if (!(await claimReading(db, key)) && known.isRead) return known
       const served = await readServedModel({ baseUrl, apiKey: given.apiKey, model })
@@ -71,7 +71,7 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
         }
       },
       async note(model, seen) {
-        // Writes each fact once per worker, because every answer shows the same.
+        // Writes each fact once per worker, because every answer of the model shows the same facts.
         const fresh = Object.entries(seen).filter((each) => !noted.has(`${model} ${each.join()}`))
         if (fresh.length === 0) return
         try {

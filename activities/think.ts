@@ -63,7 +63,7 @@ export function thinkActivities(deps: ThinkDeps) {
           const state = fold(events, turn.attempt)
           const opening = contextOf(events, turn.attempt)
           const budgets = budgetsOf(events, turn.attempt, opening)
-          // Limits the turns of a run that something other than the loop drives; the loop counts by
+          // Limits the turns of a run that does not run in `runLoop`, which counts its turns
           // itself.
           if (turn.turn - state.corrections > budgets.turns) throw new NonRetryable('TURN_LIMIT')
           const spent = spentBudget(state, budgets)
@@ -141,8 +141,7 @@ async function askInSlot<T>(
   const asked = await withSlot(db, slots, turn, ask, cancellationSignal())
   if (asked.taken || (mayWait && activityInfo().attempt === 1)) return asked
   await waitForSlot(db, slots, turn, ownWaitMs, cancellationSignal())
-  // Ends this attempt, so that the next one finds its slot kept and has all of its time for the
-  // answer.
+  // Ends this attempt. The next attempt finds its slot kept and has all of its time for the answer.
   throw new RetryLater('MODEL_BUSY', 1)
 }
 
@@ -154,7 +153,7 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
   return row.metadata
 }
 
-/** Warns the model in a row that a limit is near, so that the warning is recorded. */
+/** Warns the model that a limit is near, and records the warning in a row. */
 async function warn(db: Db, turn: TurnRef, warning: { code: string; text: string }): Promise<IncidentEvent> {
   return await db.transaction().execute(async (trx) => {
     const { event } = await append(trx, turn.incidentId, turn.attempt, {
@@ -202,8 +201,8 @@ async function write(
           id: callId(turn.turn, index),
           ...readCall(call, tools),
           problem: call.problem,
-          // Marks a call whose arguments had a secret: the row has the arguments without it, and
-          // the judge must know that there was one.
+          // Marks a call whose arguments had a secret. The row has the arguments without the
+          // secret, and the judge must know that there was one.
           ...(isSecretive(call.arguments) && { secret: true }),
         })),
         final:

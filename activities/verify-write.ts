@@ -102,7 +102,7 @@ async function observe(
   } catch (error) {
     if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
     // Leaves the verification open, because a state that cannot be read now does not mean "not
-    // held". The state is read again.
+    // held". The condition is read again later.
     return null
   }
 }
@@ -165,7 +165,7 @@ async function recordVerification(
   const { callId, tool, targets } = started.metadata
   const observation = await unlessAsBefore(db, run, started, looked)
   const outcome = outcomeOf(observation)
-  // Costs trust only for a write that was done and did not help. A failed write repaired nothing.
+  // Lowers trust only after a write that was done and did not help. A failed write changed nothing.
   const isWrong = outcome === 'not_held' && (await failureOf(db, run, started)) === null
   await db.transaction().execute(async (trx) => {
     const earlier = await countEvents(trx, run, 'verification')
@@ -199,8 +199,8 @@ async function recordVerification(
 }
 
 /**
- * Reads, for a closed incident, the condition of each target's newest write now, and returns the
- * worst. Null if the attempt wrote nothing. Records nothing.
+ * Reads the condition of each target's newest write now, for a closed incident, and returns the
+ * worst outcome. Null if the attempt wrote nothing. Records nothing.
  */
 export async function verificationNow(
   deps: VerifyDeps,

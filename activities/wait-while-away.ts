@@ -32,7 +32,7 @@ type Patience = {
   signal?: AbortSignal
   /**
    * Called at each pause with the server that is awaited, and once with null when that server
-   * answered. Errors of this function are dropped.
+   * answered. An error of this function is ignored.
    */
   note?: (away: WaitedFor | null) => Promise<void>
 }

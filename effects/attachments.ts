@@ -11,9 +11,9 @@ import { cleanse } from '../safety/redact.ts'
 /**
  * Rewrites untrusted pictures. A PNG is rows of samples, packed by zlib, between a header and an
  * end (ISO/IEC 15948). The header is checked before anything is unpacked. The rows are unpacked
- * into exactly the size that the header gives, and packed again here. The written file holds
- * header, palette, transparency, rows and end; the written file has no text, profile, second
- * picture, or anything after the end.
+ * into exactly the size that the header gives, and packed again here. The written file has only
+ * header, palette, transparency, rows and end: no text, no profile, no second picture, and nothing
+ * after the end.
  */
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
@@ -31,15 +31,13 @@ const indexed = 3
 type Header = { width: number; height: number; depth: number; colour: number; bytes: Buffer }
 type Parts = { header: Header; palette: Buffer | null; transparency: Buffer | null; packed: Buffer }
 
-/** The reason why a picture is refused, as the end of a sentence. */
+/** Thrown if a picture is refused. The message is the reason, as the end of a sentence. */
 class Unfit extends Error {}
 const broken = () => new Unfit('the file is not a complete PNG')
 
 type RewrittenPicture = { bytes: Buffer; width: number; height: number } | { why: string }
 
-/**
- * Writes a PNG as this process would have made it. Returns the reason if the picture is refused.
- */
+/** Writes a PNG again, as this process would have made it. Returns the reason if it is refused. */
 export async function rewritePng(sent: Buffer): Promise<RewrittenPicture> {
   try {
     const parts = readParts(sent)
@@ -168,15 +166,15 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, checksum])
 }
 
-/** Most bytes of a stored picture, because a picture may pack worse here than as sent. */
+/** Most bytes of a stored picture, because a picture may pack worse here than when it was sent. */
 const maxStoredBytes = 1_000_000
 
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
 /**
  * Takes the attachments of a dry run, which are untrusted bytes. Each attachment is limited,
- * encoded again, and stored under the digest of the result. A refused attachment is left out, with
- * a sentence for the person who decides; no dry run fails because of it. Null and undefined mean no
+ * encoded again, and stored under its digest. A refused attachment is left out, with a sentence for
+ * the person who decides; no dry run fails because of an attachment. Null and undefined mean no
  * attachments.
  */
 export async function takeAttachments(db: Db, sent: unknown): Promise<Attachments> {
@@ -202,7 +200,7 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   return { ...(attachments.length > 0 && { attachments }), ...(leftOut.length > 0 && { leftOut }) }
 }
 
-/** Makes a file name of one line that can be shown: without hidden characters and secrets. */
+/** Returns a file name as one line that can be shown, without hidden characters and secrets. */
 function toName(sent: string): string {
   const line = inertText(cleanse(sent.slice(0, 1_000)), attachmentLimits.nameCharacters)
   return line.replace(/ +/g, ' ') || 'without a name'
@@ -231,7 +229,7 @@ async function takeText(db: Db, sent: string, name: string): Promise<Taken> {
   }
 }
 
-/** Cuts at whole lines or words, because a part of a secret would not be recognised as one. */
+/** Cuts at whole lines or words, because a part of a secret would not be recognised as a secret. */
 function cutText(text: string, bytes: number): string {
   const start = Buffer.from(text.slice(0, bytes)).subarray(0, bytes).toString('utf8')
   const end = Math.max(start.lastIndexOf('\n'), start.lastIndexOf(' '))

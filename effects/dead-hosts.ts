@@ -15,20 +15,20 @@ import { type EffectDeps, EffectRefused } from './effect.ts'
 
 type WitnessDeps = Pick<EffectDeps, 'db' | 'askMonitoring'>
 
-/** Queries monitoring about the hosts whose VMs these steps start elsewhere. */
+/** Queries monitoring about the hosts whose VMs the steps of a plan start elsewhere. */
 async function askAbout({ db, askMonitoring }: WitnessDeps, steps: readonly PlanStep[]): Promise<AskedWitnesses> {
   const suspects = suspectsOf(await openStarts(db, steps))
   return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
-/** Returns the evidence, as of now, that the hosts are dead from which a plan starts VMs. */
+/** Returns the present evidence that hosts are dead whose VMs a plan starts elsewhere. */
 export async function deathsOfPlan(deps: WitnessDeps, steps: readonly PlanStep[]): Promise<JudgedDeath[]> {
   return await readJudgedDeaths(deps.db, steps, await askAbout(deps, steps))
 }
 
 /**
- * Returns why these steps may not run, because a host is not known to be dead; null if they may
- * run. `taken`: hosts that were dead at the decision.
+ * Returns why these steps may not run, because a host is not known to be dead; null if the steps
+ * may run. `taken`: hosts that counted as dead when people decided.
  */
 export async function whyNotNow(
   deps: WitnessDeps,
@@ -40,7 +40,7 @@ export async function whyNotNow(
   return deaths.length === 0 ? null : whyNotDead(deaths, said, Date.parse(await databaseTime(deps.db as never)))
 }
 
-/** Refuses a plan before any step begins, if a host is not known to be dead. */
+/** Refuses a plan before any step begins, if a host is not known to be dead whose VMs it starts. */
 export async function requireDead(
   deps: WitnessDeps,
   steps: readonly PlanStep[],

@@ -14,21 +14,21 @@ export type EffectDeps = {
   db: Db
   /**
    * Database connections that hold a lock while an effect runs. The connections are a separate
-   * pool, so that effects cannot block their own queries.
+   * pool, so that held locks cannot block the queries of effects.
    */
   locks: Db
   platform: PlatformClient | null
   state: PlatformState
-  /** The device mesh, with the keys that sign its requests; null if none is configured. */
+  /** The device mesh, with the keys that sign its requests; null if no mesh is configured. */
   mesh: Mesh | null
   /** Declared jobs, which bring a resource back to its desired state. */
   jobs: Jobs
   /**
-   * Reads the facts that exporters report about hosts, by host; absent if nothing is monitored.
+   * Reads the facts that exporters report about hosts, by host; absent without a monitoring source.
    * Never throws.
    */
   askMonitoring?: (suspects: readonly Suspect[]) => Promise<AskedWitnesses>
-  /** The engine that makes plans, and the share of a host that plans may use. */
+  /** The engine that makes plans, and the share of a host's resources that plans may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
   metrics: EffectMetrics
   log: Logger
@@ -54,7 +54,7 @@ export function effectLock(key: string): string {
   return `effect:${key}`
 }
 
-/** Kinds of refusals. `api/http/middleware.ts` answers each with its HTTP status. */
+/** Kinds of refusals. `api/http/middleware.ts` answers each kind with an HTTP status. */
 export type RefusalKind =
   | 'not_allowed'
   | 'not_found'
@@ -66,9 +66,7 @@ export type RefusalKind =
   | 'too_many'
   | 'unavailable'
 
-/**
- * A refused write, or a refused read before one. `code` is for programs, the message for people.
- */
+/** A refused write, or a refused read before it. `code` is for programs, the message for people. */
 export class EffectRefused extends Error {
   override name = 'EffectRefused' as const
   readonly kind: RefusalKind

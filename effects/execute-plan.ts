@@ -31,7 +31,7 @@ import { toEnding } from './platform.ts'
 
 /** Number of parallel migrations that the network between hosts carries easily. */
 const parallelSteps = 4
-/** Number of outside changes during a plan after which the plan moves no more VMs. */
+/** Number of changes by others during a plan after which the plan moves no more VMs. */
 const maxReplans = 3
 
 type PlanRun = {
@@ -40,11 +40,11 @@ type PlanRun = {
   plan: Proposal
   problem: PlacementProblem
   by: PlanActor
-  /** The state at the decision. The state tells which VM and host a name meant then. */
+  /** The platform's state at the decision, which tells which VM and host a name meant then. */
   approved: ClusterState
-  /** The state that is expected now: the approved one, changed by the steps done since. */
+  /** The platform's state that is expected now: the approved one, changed by the steps since. */
   expected: ClusterState
-  /** Steps that have not ended. Each step lists the steps that it needs. */
+  /** Steps that have not ended. Each step lists the steps that must end before it. */
   queue: PlanStep[]
   outcomes: Map<number, StepOutcome>
   /** Whether the outcome of a step is unknown. */
@@ -61,13 +61,13 @@ type PlanRun = {
 
 /**
  * Carries out a plan. Steps whose needs are met run in parallel, up to four, each under its own key
- * and between two rows of the incident. The platform is read before each. A change that this plan
- * did not make stops the remaining steps; done steps stay, and a new plan is made. A new plan that
- * has only approved moves continues; any other waits for a new decision. A failed step stops only
- * the steps that need it. Returns null if the outcome of a step is unknown.
+ * and between two rows of the incident. The platform is read before each step. A change that this
+ * plan did not make stops the remaining steps; done steps stay, and a new plan is made. A new plan
+ * that has only approved moves continues; any other new plan waits for a new decision. A failed
+ * step stops only the steps that need it. Returns null if the outcome of a step is unknown.
  *
- * `approved`: the state that was compared with that of the decision. `resumed`: the process that
- * began the plan died. The platform's journal tells which steps that process started. With
+ * `approved`: the state that was compared with the state at the decision. `resumed`: the process
+ * that began the plan died; the platform's journal tells which steps that process started. With
  * `isLate`, no further step is started.
  */
 export async function executePlan(
@@ -78,7 +78,7 @@ export async function executePlan(
   start: { approved: ClusterState } | { resumed: { isLate: boolean } },
 ): Promise<Ending | null> {
   const resumed = 'resumed' in start ? start.resumed : null
-  // Uses the compared state, because a later change was not approved.
+  // Uses the state that was compared with the decision, because a later change was not approved.
   const approved = 'approved' in start ? start.approved : problem
   const run: PlanRun = {
     deps,
@@ -108,7 +108,7 @@ export async function executePlan(
   return run.hasUnknown ? null : buildPlanEnding([...run.outcomes.values()], plan.steps, run.nextProposalId)
 }
 
-/** Returns the steps that may start now; empty if all have ended or the rest was skipped. */
+/** Returns the steps that may start now; empty if all steps have ended or were skipped. */
 async function readySteps(run: PlanRun): Promise<PlanStep[]> {
   for (;;) {
     await skipBlocked(run)
@@ -127,7 +127,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
     if (changes.length === 0 && !unready) {
-      // Makes room first, because the platform may take minutes to start its VMs.
+      // Puts the platform's own steps last, because it may take minutes to start its VMs.
       const own = ready.filter(({ vm }) => !run.byItself.has(vm))
       const next = own.length > 0 ? own.slice(0, parallelSteps) : ready
       if (await skipUnconfirmed(run, next)) continue
@@ -141,7 +141,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
 
 /**
  * Makes a new plan. Returns true if the new plan is part of the approved plan and replaces it;
- * false if the rest is skipped.
+ * false if the remaining steps are skipped.
  */
 async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
   run.replans += 1
@@ -201,18 +201,15 @@ async function runStep(run: PlanRun, step: PlanStep): Promise<void> {
   await concludeStep(run, step, ending)
 }
 
-/**
- * Returns the host on which the platform started a step's VM; null if the platform did not start
- * it, or does not start it by itself.
- */
+/** Returns the host on which the platform started a step's VM by itself; null if it did not. */
 function findRestart(run: PlanRun, { action, vm }: PlanStep, current: ClusterState): string | null {
   const found = current.vms.find((each) => each.vm === vm)
   return action === 'start' && run.byItself.has(vm) && found?.running ? found.host : null
 }
 
 /**
- * Records VMs that the platform started before their turn, those on the forecast host first.
- * Returns whether there were any.
+ * Records VMs that the platform started before their turn, beginning with VMs on their forecast
+ * host. Returns whether there were any.
  */
 async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolean> {
   const found = run.queue.flatMap((step) => {
@@ -241,7 +238,7 @@ async function recordRestart(run: PlanRun, step: PlanStep, host: string, current
   await recordOutcome(run, taken, 'FAILED', broken)
 }
 
-/** Concludes a step by comparing the platform's answer with where the VM is now. */
+/** Concludes a step by the platform's answer and by where the VM is now. */
 async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null): Promise<void> {
   const current = await readCurrentState(run.deps).catch(() => null)
   const found = current?.vms.find(({ vm }) => vm === step.vm)
@@ -279,8 +276,8 @@ async function skipBlocked(run: PlanRun): Promise<void> {
 }
 
 /**
- * Skips steps whose VM or host is not the approved one, because another machine with the same name
- * needs a new decision. Returns whether any was skipped.
+ * Skips steps whose VM or host is not the approved machine, because another machine with the same
+ * name needs a new decision. Returns whether any step was skipped.
  */
 async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
@@ -292,9 +289,9 @@ async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolea
 }
 
 /**
- * Skips starts of the VMs of a host that somebody saw alive since the decision, or whose death
- * nobody confirms any more. While witnesses disagree, all remaining steps are skipped. Returns
- * whether a step of `ready` was skipped, or none is left.
+ * Skips starts of VMs of a host that somebody saw alive since the decision, or whose death no
+ * witness confirms any more. While witnesses disagree, all remaining steps are skipped. Returns
+ * whether a step of `ready` was skipped, or no step is left.
  */
 async function skipUnconfirmed(run: PlanRun, ready: readonly PlanStep[]): Promise<boolean> {
   const dead = run.approved.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)

@@ -5,13 +5,13 @@ import type { EffectAnswer } from '../domain/platform.ts'
 import type { Ending } from './effect.ts'
 import { toEnding } from './platform.ts'
 
-/** Milliseconds for which an accepted write is followed; later its outcome is read by its key. */
+/** Milliseconds for which an accepted write is followed; later a read by its key tells the end. */
 const followForMs = 10 * 60_000
 
 /**
- * Sends one write and follows it to its end. Returns null if the outcome is unknown; the outcome
- * can then be read by the key. A platform's refusal (4xx) is a known failure; the lack of an answer
- * never is.
+ * Sends one write and follows the write to its end. Returns null if the outcome is unknown; the
+ * outcome can then be read by the key. A platform's refusal (4xx) is a known failure; a missing
+ * answer never is.
  */
 export async function followWrite(
   platform: PlatformClient,
@@ -33,7 +33,7 @@ export async function followWrite(
   while (answer?.status === 'running' && performance.now() < untilMs) {
     await sleep(waitMs)
     waitMs = Math.min(1_000, waitMs * 2)
-    // Continues after a read without an answer, because the write continues.
+    // Keeps the last answer if a read gets no answer, because the write continues.
     answer = (await askPlatform(platform, key)) ?? answer
   }
   return answer ? toEnding(answer) : null

@@ -12,14 +12,15 @@ export const movesBack = z.object({
 })
 
 /**
- * Fields of a plan that have no meaning for moves back: no search made them, and each step is
+ * Fields of a plan that have no meaning for moves back: no search made the moves, and each step is
  * verified against the current state.
  */
 const plain = { lowerBound: 0, proof: { kind: 'engine' }, unplaced: [], obstacle: null, standing: null } as const
 
 /**
  * Stores the plan that moves VMs back to their hosts, one after the other, and returns its id.
- * Refuses if a host may not hold its VM: it is down, to be emptied, full, or barred by a rule.
+ * Refuses if a host may not take its VM back: the host is down, to be emptied, full, or barred by a
+ * rule.
  */
 export async function storePlanBack(
   deps: EffectDeps,

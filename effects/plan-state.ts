@@ -20,7 +20,7 @@ export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 's
 
 /**
  * Requires that the platform, read just now, is still in the approved state, and that the plan
- * still fits. Returns that state.
+ * still fits. Returns the state of the platform.
  */
 export async function requireUnchanged(
   deps: EffectDeps,
@@ -83,7 +83,7 @@ export type StepOutcome = { step: number; vm: string; to: string; status: StepSt
 /** The key of a plan's run, and the row of the log that announced the run. */
 export type PlanActor = { key: string; actor: string; judged: IncidentEvent<'tool_started'> | null }
 
-/** Writes the row of a step that starts. The row is written once, however often this is called. */
+/** Writes the row of a step that starts. Repeated calls write no second row. */
 export async function writeStepStarted(
   db: Db,
   plan: Proposal,
@@ -98,7 +98,7 @@ export async function writeStepStarted(
   })
 }
 
-/** Writes the row of a step that has ended. The row is written once. */
+/** Writes the row of a step that has ended. Repeated calls write no second row. */
 export async function writeStepFinished(
   db: Db,
   plan: Proposal,
@@ -157,7 +157,7 @@ export function buildPlanEnding(
 
 /**
  * Lists the VMs that the plan moved, with the hosts they came from, and the VMs that it started.
- * These VMs decide the plan's undo.
+ * The plan's undo depends on these VMs.
  */
 function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
   const done = steps.filter(({ status }) => status === 'OK')

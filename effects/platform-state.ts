@@ -23,15 +23,15 @@ export type PlatformState = {
    * express "unknown".
    */
   requireCurrent(): Promise<void>
-  /** Must be called after a write, because earlier answers are then no longer current. */
+  /** Declares that earlier answers are no longer current. Must be called after a write. */
   forget(): void
   /** Updates the inventory every `everyMs`. Returns a function that stops the updates. */
   startSync(everyMs: number): () => void
 }
 
 /**
- * Keeps the inventory current. Without a platform its rows are served unchanged, because another
- * program writes them.
+ * Keeps the inventory current. Without a platform, the stored rows are served unchanged, because
+ * another program writes them.
  */
 export function createPlatformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
   let epoch = 0
@@ -42,8 +42,7 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
     let stale = false
     try {
       const inventory = await port.inventory(AbortSignal.timeout(askWithinMs))
-      // Drops an answer from before a write, so that it does not overwrite an answer from after the
-      // write.
+      // Drops an answer to a read that began before a write: rows from after the write must stay.
       if (askedEpoch === epoch) await syncInventory(db, inventory)
     } catch (error) {
       stale = true
@@ -68,8 +67,8 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
       }
       const { epoch: askedEpoch, answer } = asking
       const { stale } = await answer
-      // Reads again after a write in between: that answer was not stored, so the rows may be older
-      // than both.
+      // Reads again if a write came during the read: the answer was not stored, so the rows may be
+      // older than the write.
       if (stale || askedEpoch === epoch) return { stale }
     }
   }
@@ -107,8 +106,8 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
 }
 
 /**
- * Returns a resource with its health, which is `unknown` if the platform cannot be read. A health
- * that is an hour old is not an answer.
+ * Returns a resource with its health, which is `unknown` if the platform cannot be read: an old
+ * health says nothing about now.
  */
 export function withHealth<T extends { status: Health }>(resource: T, { stale }: { stale: boolean }) {
   if (!stale) return resource

@@ -25,7 +25,7 @@ export function choosePlatform(config: Config, db: Db): PlatformClient | null {
 }
 
 /**
- * Returns the journal of writes, which Proxmox VE does not keep and which must outlive this
+ * Returns the journal of writes, which Proxmox VE does not keep. The journal must outlive this
  * process.
  */
 export function platformJournal(db: Db): Parameters<typeof createProxmoxClient>[0]['journal'] {
@@ -37,7 +37,7 @@ export function platformJournal(db: Db): Parameters<typeof createProxmoxClient>[
   }
 }
 
-/** Returns the platform. Refuses if this API was started without one, which no retry changes. */
+/** Returns the platform. Refuses if this API was started without one: a retry cannot help. */
 export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformClient {
   if (deps.platform) return deps.platform
   throw new EffectRefused(
@@ -49,7 +49,7 @@ export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformCli
 
 /**
  * Returns the ending of a write; null while the write runs. The changes that the platform names are
- * stored with its result; changes from before the request do not count.
+ * stored with the ending, except changes from before the request.
  */
 export function toEnding(answer: EffectAnswer): Ending | null {
   const { status, detail, result } = answer

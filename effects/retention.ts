@@ -10,7 +10,7 @@ type RetentionDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'>
 
 /**
  * Runs one round that removes old rows, in one process at a time. A failure is recorded, and the
- * next round begins again.
+ * next round tries again.
  */
 async function retentionRound({ db, locks, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
   try {

@@ -54,16 +54,16 @@ type EffectSteps = {
 const answerWithinMs = 25_000
 
 /**
- * Runs a write once per key, however often it is requested. The row that accepts the key is
+ * Runs a write once per key, however often the write is requested. The row that accepts the key is
  * committed before the platform or device is called, and the work continues if the caller stops
- * waiting. Returns the effect so far.
+ * waiting. Returns the effect as far as it has come.
  */
 export async function runEffect(deps: EffectDeps, request: EffectRequest, steps: EffectSteps): Promise<WriteRecord> {
   const { db, log } = deps
   const { tool, actionDigest } = request
   const key = getEffectKey(request)
   const work = startOnce(deps, key, request, steps)
-  // Logs a fault that occurs after the caller left; the outcome can still be read by the key.
+  // Logs a fault that occurs after the caller left; the outcome can be read by the key.
   work.catch(
     (error) =>
       error instanceof EffectRefused ||
@@ -97,7 +97,7 @@ function getEffectKey({ principal, key, judged }: Pick<EffectRequest, 'principal
 
 /**
  * Starts the write. Returns false if the key was accepted before, and null if another process runs
- * the write.
+ * the write now.
  */
 async function startOnce(
   deps: EffectDeps,
@@ -156,22 +156,22 @@ function notesOf({ before, compared }: Record<string, unknown>): Record<string, 
 
 type KnownEffect = WriteRecord & { actionDigest: string; tool: string }
 
-/** Seconds in which the process that runs a write is expected to record the ending. */
+/** Seconds within which the process that runs a write should have recorded its ending. */
 const reconcileAfterSeconds = 5
 /** Seconds after which a write that is not in the platform's journal counts as lost. */
 const lostAfterSeconds = 60
 /**
- * Seconds after which an approval is too old to continue a plan: steps that ended are recorded, and
- * the rest is skipped.
+ * Seconds after which an approval is too old to continue a plan. The ended steps are then recorded,
+ * and all other steps are skipped.
  */
 const resumeWithinSeconds = 3_600
 /** Milliseconds after which a caller is answered, because it may take longer to continue a plan. */
 const answerReconcileWithinMs = 2_000
 
 /**
- * Returns the current state of an effect. If the effect's process ended or its answer was lost, the
- * platform or device is queried and its answer is stored. A plan that was interrupted continues
- * under its approval.
+ * Returns the current state of an effect. If the process that ran the effect ended, or the answer
+ * was lost, the platform or device is queried and its answer is stored. A plan that was interrupted
+ * continues under its approval.
  */
 export async function reconcileEffect(deps: EffectDeps, key: string): Promise<KnownEffect | null> {
   const { db, locks, platform, log } = deps
@@ -188,7 +188,7 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     else if (isDatabaseWrite(now.tool)) ending = isLost ? lostAtDatabase : null
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
-    // Keeps the notes about the state before the write, because a later read compares with them.
+    // Keeps the recorded state from before the write, because a later read is compared with it.
     if (ending) await finishEffect(db, key, { ...ending, result: { ...notesOf(now.result), ...ending.result } })
   })
   work.catch((error) => log.error({ err: error, key }, 'the result of a write could not be determined'))
@@ -220,7 +220,7 @@ async function reconcilePlatformWrite(
     if (answer) return toEnding(answer)
     return isLost ? { status: 'failed', detail: 'the write never reached the platform', result: {} } : null
   } catch (error) {
-    // Records nothing, because an unreachable platform proves nothing.
+    // Records nothing, because an unreachable platform shows nothing about the write.
     if (error instanceof PlatformError || error instanceof HttpError) return null
     throw error
   }
@@ -243,8 +243,8 @@ async function resumePlan(
 
 /**
  * Sends the call to the device again under the same key, request and grant. The device's journal
- * answers what it did; an expired grant means that the call never began. Null while the device
- * cannot be reached.
+ * answers what the device did. If the grant has expired, the call never began. Null while the
+ * device cannot be reached.
  */
 async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boolean): Promise<EffectEnding | null> {
   const { db } = deps

@@ -10,11 +10,11 @@ const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals
 
 /**
- * Investigations, as this process reaches them through Temporal. Calls are best effort, with a time
- * limit: rows decide, the queue ticks once a minute, and a run reads its rows when it continues.
+ * Investigations, as this process reaches them through Temporal. Calls have a time limit and may
+ * fail: the rows decide, the queue ticks once a minute, and a run reads its rows when it continues.
  */
 export type Runs = {
-  /** Sends a signal to a run. `gone`: no such run is open. `unreached`: Temporal did not answer. */
+  /** Sends a signal to a run. `gone`: the run is not open. `unreached`: Temporal did not answer. */
   tell(
     run: { incidentId: string; attempt: number },
     signal: RunSignal,
@@ -29,9 +29,8 @@ export type Runs = {
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
   /**
-   * Whether an execution is open for this attempt. `gone`: Temporal has none, the execution ended,
-   * or the open one did not make the claim. `unreached`: Temporal does not answer, so nothing is
-   * known.
+   * Whether an execution is open for this attempt. `gone`: Temporal has no execution, it ended, or
+   * the open one is not that which claimed the incident. `unreached`: Temporal does not answer.
    */
   carries?(
     run: { incidentId: string; attempt: number; runId: string | null },
@@ -61,8 +60,8 @@ type ScheduleState = {
 const triggerWithinMs = 2_000
 
 /**
- * Statuses with which a run has ended. With any other status, such as one of a later Temporal, the
- * run may be open.
+ * Statuses of a run that has ended. With any other status, such as a status of a later Temporal,
+ * the run may be open.
  */
 const ended: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT'])
 
@@ -119,9 +118,7 @@ export function temporalRuns(client: Client, log: Logger): Runs {
   }
 }
 
-/**
- * Returns a function that triggers a tick of the queue. A call during a request causes one more.
- */
+/** Returns a function that triggers a tick of the queue. Calls during a trigger cause one more. */
 function queueTrigger(client: Client, log: Logger): () => void {
   let isTriggering = false
   let again = false
@@ -181,7 +178,7 @@ async function scheduleState(client: Client): Promise<ScheduleState | null> {
   }
 }
 
-/** Used if no Temporal is configured. */
+/** Runs for a process without Temporal. */
 export const noRuns: Runs = {
   tell: async () => 'unreached',
   startManualChange: async () => false,

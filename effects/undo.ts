@@ -33,16 +33,16 @@ import { requireUnchanged, type StoredPlan } from './plan-state.ts'
 import { prepareRepair, readVm } from './vm-repair.ts'
 
 /**
- * Undoes one write. The call that undoes it, and the state that it left, are on the write's own row
- * (`undo` of `tool_finished`). An undo is valid for that state only. The state is compared when a
- * person asks, when the kernel judges, just before the write is accepted, and by the device if it
- * can (`if_head`, `if_run`).
+ * Undoes one write. The row of the write (`undo` of `tool_finished`) has the call that undoes the
+ * write, and the state that the write left. An undo is valid for this state only. The state is
+ * compared when a person asks for the undo, when the kernel judges, just before the undo is
+ * accepted, and by the device if it can (`if_head`, `if_run`).
  */
 
 /** A write with its undo, as the write's row recorded it. */
 export type UndoableWrite = LoggedWrite & { undo: DeclaredUndo }
 
-/** The reason why a write cannot be undone, found from its rows only; nothing else is read. */
+/** The reason why a write cannot be undone, found from the rows of the write alone. */
 type WhyNot = { code: string; detail: string }
 
 export function whyNoUndo(write: LoggedWrite, undos: readonly UndoStanding[]): WhyNot | null {
@@ -130,14 +130,14 @@ async function readLeft(
 async function readPlaces(deps: EffectDeps, moves: readonly { vm: string }[]): Promise<LeftBehind | null> {
   const seen = await Promise.all(moves.map(async ({ vm }) => ({ vm, now: await readVm(deps, vm) })))
   if (seen.some(({ now }) => now === null)) return null
-  // Ignores the start time, because a migration does not restart the VM, so the time says nothing
-  // about the plan.
+  // Ignores the start time: a migration does not restart the VM, so the time says nothing about the
+  // plan.
   return Object.assign({}, ...seen.map(({ vm, now }) => now && vmLeft(vm, { ...now, startedAt: null })))
 }
 
 /**
- * Returns the call to make now. For a plan, it is a new plan for the current state that moves the
- * VMs back.
+ * Returns the call that undoes the write now. For a plan, the call runs a new plan for the current
+ * state, which moves the VMs back.
  */
 export async function resolveUndo(
   deps: EffectDeps,
@@ -158,8 +158,8 @@ const named = ({ job, kind, id }: Record<string, unknown>) => ({
 const answerWithinMs = 60_000
 
 /**
- * Asks until there is an answer, because a job's check continues and a later request takes its
- * result. Null if that takes too long.
+ * Asks until there is an answer: a job's check continues after a request, and a later request takes
+ * its result. Null if the check takes too long.
  */
 async function untilKnown<T>(ask: () => Promise<T | null>): Promise<T | null> {
   const untilMs = performance.now() + answerWithinMs
@@ -223,7 +223,7 @@ async function preparePlan(deps: EffectDeps, found: StoredPlan): Promise<Prepare
   }
 }
 
-/** Refuses an undo because the state changed. Names the difference, and where to check. */
+/** Refuses an undo because the state changed. Names the difference and where to check it. */
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
   const detail = formatMovedOn(
     look,
@@ -232,7 +232,7 @@ export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }
 
-/** Checks before an undo that everything is as its write left it. Does nothing for other writes. */
+/** Checks before an undo that the state is as the write left it. Ignores any other call. */
 export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'tool_started'> | null): Promise<void> {
   const undoes = judged && (await undoOfRun(deps.db, judged.incidentId))
   if (!undoes) return
@@ -247,8 +247,8 @@ export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'too
 }
 
 /**
- * Returns a write and why it may not be undone. Compares the current state if the rows have an
- * undo.
+ * Returns a write, and why the write may not be undone. Compares the current state if the rows have
+ * an undo.
  */
 export async function showUndo(deps: EffectDeps, write: LoggedWrite) {
   const undos = await undosOf(deps.db, write.started.stepKey ?? '')

@@ -20,8 +20,8 @@ export type ReadyVm = { vm: VmState & { host: string }; host: Pick<HostState, 'i
 type RepairDeps = Pick<EffectDeps, 'db' | 'state'>
 
 /**
- * Returns the VM as it is now. Refuses a repair that would be useless or would conflict with
- * another write.
+ * Returns the VM as the platform reports it now. Refuses a repair that would be useless or would
+ * conflict with another write.
  */
 async function requireRepairable(deps: RepairDeps, action: VmAction, id: string): Promise<ReadyVm> {
   const { db, state } = deps
@@ -158,8 +158,8 @@ async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise
 const counting: ReadonlySet<string> = new Set(['runs_on', 'depends_on', 'belongs_to'])
 
 /**
- * Requires that the VM is as it was at the decision, and that no other write to the VM or its host
- * runs.
+ * Requires that the VM is as it was at the decision, and that no other write to the VM or to its
+ * host runs.
  */
 export async function requireSameVm(
   deps: RepairDeps,
@@ -185,7 +185,7 @@ export async function requireSameVm(
   return ready
 }
 
-/** Reports a changed state, because the repair was possible at the decision. */
+/** Reports an impossible repair as a changed state: it was possible at the decision. */
 function asChanged(error: unknown): never {
   if (!(error instanceof EffectRefused) || error.kind !== 'conflict' || error.code.endsWith('BUSY')) throw error
   throw new EffectRefused('state_changed', 'STATE_CHANGED', `${error.message} Nothing was started.`)
@@ -219,8 +219,8 @@ async function send(deps: EffectDeps, { platform, action, ready: { vm }, key }: 
 const afterWithinMs = 5_000
 
 /**
- * Reads the VM after the repair, because an undo is for that state only. Repeats the read, because
- * a platform reports "done" a moment before the new state shows. Null if the VM cannot be read.
+ * Reads the VM after the repair, because an undo is for this state only. Repeats the read, because
+ * a platform reports "done" a moment before it shows the new state. Null if the VM cannot be read.
  */
 async function lookAfter(deps: RepairDeps, action: VmAction, id: string): Promise<VmBefore | null> {
   const untilMs = performance.now() + afterWithinMs

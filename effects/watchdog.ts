@@ -19,7 +19,7 @@ import { systemActor } from '../domain/event.ts'
 import type { EffectDeps } from './effect.ts'
 import type { Runs } from './runs.ts'
 
-/** Seconds after which a group counts as dead if members wait and none starts. */
+/** Seconds after which a group counts as dead if incidents wait in it and no run starts. */
 const strandedAfterSeconds = 180
 
 const dropAnswersEveryMs = 3_600_000
@@ -66,7 +66,7 @@ export async function runWatchdogRound({ db, locks, runs, metrics, log }: Watchd
 const carriesWithinMs = 2_000
 
 /**
- * Most runs that are checked in one round; the next round continues with those that have been
+ * Most runs that are checked in one round. The next round continues with the runs that have been
  * silent longest.
  */
 const maxLooks = 200
@@ -97,8 +97,8 @@ async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promis
 const tellWithinMs = 2_000
 
 /**
- * Decides, under each incident's lock, what the state of its alerts and the passing of time mean
- * for it.
+ * Decides, under each incident's lock, what ended alerts and the passing of time change about the
+ * incident.
  */
 async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
   await findStale(db)

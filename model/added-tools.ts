@@ -16,7 +16,7 @@ type OfferingTools = { more: string; find: string; get: string; whole: string }
  */
 type Added = { names: ReadonlySet<string>; kinds: readonly string[] }
 
-/** Lists what this attempt's calls have added. Never throws. */
+/** Lists the tools that this attempt's calls have added. Never throws. */
 export function addedBy(events: readonly IncidentEvent[], attempt: number, offering: OfferingTools): Added {
   const finished = events.flatMap((event) =>
     event.kind === 'tool_finished' && event.attempt === attempt ? [event.metadata] : [],
@@ -28,8 +28,8 @@ export function addedBy(events: readonly IncidentEvent[], attempt: number, offer
 }
 
 /**
- * Chooses the added tools among `kept`, in order. If the incident has no resource, the resources
- * that were read decide instead.
+ * Chooses the added tools among `kept`, in order. If the incident has no resource, also chooses the
+ * tools for the kinds of the resources that were read.
  */
 export function chooseAdded(
   kept: readonly ChatTool[],
@@ -42,8 +42,8 @@ export function chooseAdded(
 }
 
 /**
- * Lists the tools that a finished call added: the requested ones, `get` after a find, and `whole`
- * after a summary.
+ * Lists the tools that a finished call added: the requested tools, the tool that reads a found
+ * resource, or the tool that reads the whole of a summary.
  */
 function namesAddedBy({ tool, result }: EventMetadata['tool_finished'], offering: OfferingTools): string[] {
   if (tool === offering.more) return addedNames.safeParse(result.data).data?.added ?? []

@@ -69,8 +69,8 @@ export const beginning = new RegExp(
 )
 
 /**
- * Reads calls from `start` to the text's end. Returns null if the text holds anything but frames
- * and calls. `maxChars` limits one call's arguments.
+ * Reads calls from `start` to the text's end. Returns null if the text contains anything except
+ * frames and calls. `maxChars` limits the arguments of one call.
  */
 export function readCallsToEnd(text: string, start: number, maxChars: number): WrittenCalls | null {
   const cursor: Cursor = { text, at: start, maxChars }
@@ -217,8 +217,8 @@ function pairsOf(cursor: Cursor, pair: RegExp): [string, string][] {
 }
 
 /**
- * Reads `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM; an older version of GLM wrote
- * the name and JSON under it.
+ * Reads `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM. An older version of GLM wrote
+ * the name, and JSON in the next line.
  */
 const readKeys: Reader = (cursor) => {
   const from = cursor.at

@@ -11,9 +11,7 @@ const maxCommandCharacters = 110
 const commandHead = 70
 const commandTail = 35
 
-/**
- * Cuts long command lines (`cmdline`) in an answer, because other fields identify the process too.
- */
+/** Cuts long command lines (`cmdline`) in an answer; other fields identify the process too. */
 export function cutCommands(value: unknown, key = ''): unknown {
   if (Array.isArray(value)) return value.map((each) => cutCommands(each))
   if (isObject(value))
@@ -35,8 +33,8 @@ const cuts = [
 ] as const
 
 /**
- * Shortens an answer to fit: its longest texts lose their middle and its longest lists their end,
- * each with a mark. The result is plain data. Null if even the shortest form is too long.
+ * Shortens an answer: its longest texts lose their middle and its longest lists their end, each
+ * with a mark. The result is plain data. Null if even the shortest form is over `maxCharacters`.
  */
 export function cutToFit(data: unknown, maxCharacters: number): unknown {
   if (sizeOf(data) <= maxCharacters) return data
@@ -63,8 +61,8 @@ function cutWithin(value: unknown, characters: number, items: number): unknown {
 }
 
 /**
- * Parses the beginning of a JSON text as far as possible; undefined if nothing is usable. Linear
- * except for the last few pieces.
+ * Parses the beginning of a JSON text as far as possible; undefined if no part can be parsed. Tries
+ * at most forty ends, so that the time stays linear.
  */
 export function parsePrefix(text: string): unknown {
   const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)

@@ -5,8 +5,8 @@ import { resourceKey } from '../domain/registry.ts'
 import { nameOfCall } from './shown-result.ts'
 
 /**
- * Most reads that are listed before the repair, and as many after the repair, because an ending
- * depends on few reads.
+ * Most reads that are listed before the repair, and most that are listed after it: few reads decide
+ * an ending.
  */
 const maxLooks = 5
 

@@ -8,9 +8,9 @@ type ToolDescription = {
 }
 
 /**
- * Describes tools for a chat completion. The same tools give the same bytes, because the caller
- * sets order and keys. `after`: tools that precede these in the request, whose parameters' texts
- * are not repeated.
+ * Describes tools for a chat completion. The same tools always give the same bytes, in the order of
+ * the caller. `after`: tools that come earlier in the request; a parameter that such a tool
+ * describes in the same words is not described again.
  */
 export function describeTools(tools: readonly ToolDescription[], after?: readonly ToolDescription[]): ChatTool[] {
   return described(tools, after).map((tool) => ({ type: 'function', function: tool }))
@@ -78,7 +78,7 @@ const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examp
 
 /**
  * Longest pattern that a model understands. A longer pattern tells a model less than the
- * description, and code refuses misfits.
+ * parameter's description, and code refuses a value that does not match.
  */
 const maxPatternCharacters = 20
 
@@ -126,12 +126,12 @@ function compactSchema(schema: unknown): unknown {
     } else if (key === 'additionalProperties' && value !== null && typeof value === 'object') {
       compact.additionalProperties = compactSchema(value)
     } else if (key === 'items') {
-      // Leaves out `required`, because code says which field an item lacks.
+      // Leaves out `required`, because a refusal names the field that an item lacks.
       const { required: _, ...items } = compactSchema(value) as Record<string, unknown>
       compact.items = items
     } else if (key === 'enum' && Array.isArray(value) && value.length > maxNamed) {
-      // Leaves out a long list, because models read kinds of resources where they find the
-      // resources.
+      // Leaves out a long list, such as all kinds of resources: a model reads the kind with the
+      // resource.
     } else if (!noise.has(key) && !isUnbounded(key, value) && !(key === 'required' && isEmpty(value))) {
       compact[key] = key === 'enum' || key === 'const' || key === 'default' ? value : compactSchema(value)
     }

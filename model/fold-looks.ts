@@ -11,9 +11,9 @@ import type { ResultEntry, TranscriptEntry } from './transcript.ts'
 
 /** Requests to the model that show the whole result before it may be shortened. */
 const minRequests = 2
-/** Characters from which a read is worth shortening. */
+/** Characters from which a read is shortened; less would save too little. */
 const minCharacters = 400
-/** Characters of a shortened read. Twice as many are used if this length would lose its texts. */
+/** Characters of a shortened read. If all texts of a read would be lost, twice as many are used. */
 export const foldedCharacters = 250
 /**
  * Least total of characters to save by cutting reads to `foldedCharacters`; otherwise no read is
@@ -67,7 +67,7 @@ const lengthOf = ({ envelope, body }: ResultEntry): number => body?.bytes ?? siz
  * answer to a write, a plan to carry out, a runbook to follow, and a summary of metrics or logs.
  */
 function isLook({ envelope: { ok, data: inRow, meta }, body }: ResultEntry): boolean {
-  // A row has only the beginning of a long result, in which a plan has its intent and no digest.
+  // Uses the beginning of a stored result, in which a plan has its intent but not yet its digest.
   const data = body ? parsePrefix(body.head) : inRow
   if (!ok || meta.verification !== undefined || !isObject(data)) return false
   return !['planDigest', 'intent', 'steps', 'body', 'summary'].some((field) => field in data)

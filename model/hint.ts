@@ -7,8 +7,8 @@ const maxSteps = 10
 /**
  * Builds the hint for followers: type, title, resolution, and up to ten of the leader's calls, with
  * arguments cut at 120 characters. `looks`: the reads that decided the leader's repair, with the
- * names of the follower's resources. If they are given, only the leader's writes are listed as
- * steps. Null if the leader did not resolve. The text is untrusted data for its reader.
+ * names of the follower's resources. With `looks`, only the leader's writes are listed as steps.
+ * Null if the leader did not resolve. The hint is untrusted data for the follower's model.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },

@@ -31,7 +31,7 @@ const listCharacters = 4_000
  */
 export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
-  // Counts older results at their short length, because the last question matters more.
+  // Counts older results at their short length, because the newest results get the room first.
   for (const entry of entries)
     left -= entry.kind === 'result' ? Math.min(stubCharacters, shortLength(entry)) : shortLength(entry)
   const folded = entries.filter((entry) => entry.kind === 'result' && entry.isFolded)
@@ -60,8 +60,8 @@ function messageText({ by, text }: Pick<Extract<TranscriptEntry, { kind: 'messag
 }
 
 /**
- * Writes a result as JSON of one level. A long part is cut within its data, and `meta` stays whole.
- * `ok` is present only if it is false.
+ * Writes a result as JSON with `ok`, `error`, `data` and `meta`. A long part is cut within `data`,
+ * and `meta` stays whole. `ok` is present only if it is false.
  */
 function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, shown: ShownThings): string {
   const { ok, error, meta } = entry.envelope
@@ -190,8 +190,8 @@ export function renderMessages(
 }
 
 /**
- * Finds the first answer from which everything fits, if even short forms are too many. A turn is
- * kept completely or left out.
+ * Finds the first answer from which on everything fits, if the conversation is too long even with
+ * short results. A turn is kept completely or left out.
  */
 function firstThatFits(
   entries: readonly TranscriptEntry[],

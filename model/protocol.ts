@@ -18,7 +18,7 @@ type ParseLimits = {
   maxArgumentChars?: number
   /** Most characters of text that are kept. */
   maxTextChars?: number
-  /** Whether there is such a tool, however spelled. A call in plain JSON needs one. */
+  /** Whether a tool of this name exists, in any spelling. A call in plain JSON needs one. */
   isKnown?: (tool: string) => boolean
   /** Whether the model copied a text from what this run was shown; such a text is not a call. */
   wasShown?: Shown
@@ -179,8 +179,8 @@ function readArguments(raw: string, maxChars: number): ReturnType<typeof readLoo
 }
 
 /**
- * Reads calls at the end of the reasoning if the answer has no other text. The reasoning is stored
- * nowhere.
+ * Reads calls at the end of the model's reasoning, if the answer has no other text. The reasoning
+ * is stored nowhere.
  */
 function callsInThought({ content, reasoning = '' }: Answer, limits: Limits): ParsedAnswer | null {
   const found = findWrittenCalls(reasoning || content.replace(/<\/?think(?:ing)?>/gi, '\n'), {
@@ -333,8 +333,8 @@ function has(block: JsonBlock, key: 'tool_call' | 'final_answer'): boolean {
 }
 
 /**
- * Whether this block is an answer, and not JSON in prose. A broken block counts if it begins with
- * one of our keys.
+ * Whether this block is an answer, and not JSON in prose. A broken block counts as an answer if it
+ * begins with a key of the protocol.
  */
 function speaks(block: JsonBlock, content: string): boolean {
   if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start))

@@ -5,7 +5,7 @@ import { readPlainValues } from './plain-values.ts'
 import type { ParsedCall } from './protocol.ts'
 
 /**
- * Corrects a call's tool name and values, and keeps the model's own if they differ. Pure and total.
+ * Corrects a call's tool name and values. Keeps the model's own form if it differs. Pure, total.
  */
 export function readCall(
   { tool: spelled, arguments: given, written }: ParsedCall,

@@ -59,8 +59,8 @@ function nameOf(fields: Fields, device: string | null): string | null {
 
 /**
  * Shows an answer to the model without noise. For an object that was shown before, shows only the
- * differences, and `rest` says where the others are. A field that is gone is null. `call`: the call
- * of the answer, which is compared as a whole with that of an identical call.
+ * fields that differ, and `rest` names the place of all other fields. A field that is gone is null.
+ * `call`: the call of the answer; the answer is compared with that of an identical call.
  */
 export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<At, 'device'>): unknown {
   const data = cutCommands(dropEcho(dropDevice(answer, call?.arguments?.on), call))
@@ -88,8 +88,8 @@ function dropDevice(answer: unknown, on: unknown): unknown {
 }
 
 /**
- * Drops long texts that the call gave under the same name, such as a query, because the call is
- * right above.
+ * Drops long texts that the call gave under the same name, such as a query, because the model sees
+ * the call directly above the answer.
  */
 function dropEcho(answer: unknown, call: Call | undefined): unknown {
   const given = call?.arguments ?? {}
@@ -234,7 +234,7 @@ function isPlainName(name: string, { name: called, startsAt }: Fields, shown: Sh
 
 /**
  * Returns the differences from an earlier answer. Null if this answer lacks a field of the earlier
- * one, so that the rest is unknown.
+ * one: that field may have changed.
  */
 function changesOf(
   raw: Fields,

@@ -11,7 +11,7 @@ export const callsPerAnswer = 8
 
 /** One entry of the conversation, before it is known how much of it fits into a request. */
 export type TranscriptEntry =
-  /** `causes`: the states of the hypotheses after this answer. */
+  /** `causes`: the states of the hypotheses after this answer of the model. */
   | { kind: 'answer'; content: string; calls: ProposedCall[]; causes?: string[] }
   /** `call`: the proposed call; absent in scripted worlds. */
   | {

@@ -5,15 +5,15 @@ import { type InventoryKind, inventoryKinds, kinds } from '../domain/kinds.ts'
 import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
 
 /**
- * What the prompt says about a site: counts from the registry, and names of connected things. Plain
- * data.
+ * What the prompt says about a site: counts from the registry, and names of connected sources and
+ * jobs. Plain data.
  */
 export type SiteFacts = {
   /** The number of resources that a source lists, by kind. */
   counts: Partial<Record<InventoryKind, number>>
   /**
-   * What the platform lists and can be asked to change: shards, or hosts with VMs. An imported
-   * group is not a shard.
+   * What the platform lists and can change: shards, or hosts with VMs. An imported group is not a
+   * shard.
    */
   platform: { shards: boolean; hosts: boolean }
   /** How many shards of the platform contain databases. */
@@ -34,17 +34,17 @@ export const noFacts: SiteFacts = {
   devices: 0,
 }
 
-/** The most names that are listed of what an operator connected. Further names are only counted. */
+/** The most names in one list of the prompt. Further names are only counted. */
 const maxNames = 8
 /**
- * The most characters of a name, because a longer name could be a text. Declarations limit both
- * kinds of names to less.
+ * The most characters of a name in the prompt, because a longer name could be a text. Declarations
+ * allow fewer characters for sources and for jobs.
  */
 const maxNameCharacters = 40
 
 /**
- * Returns whether the site has database shards, which are pairs. Other shards serve tenants, or are
- * groups of nodes.
+ * Returns whether the site has shards of databases, which are pairs. Any other shard serves
+ * tenants, or is a group of nodes.
  */
 const hasDatabases = ({ platform, databaseShards }: SiteFacts) => platform.shards && databaseShards > 0
 const hasTenants = ({ platform, counts }: SiteFacts) => platform.shards && (counts.tenant ?? 0) > 0
@@ -163,8 +163,8 @@ export function renderSystemPrompt(
     topics?: ReadonlySet<string> | null
     site?: SiteFacts
     /**
-     * Whether a runbook follows the context. The runbook says what such an incident needs, and the
-     * prompt does not repeat it.
+     * Whether a runbook follows the context. The prompt does not repeat what the runbook says about
+     * the incident.
      */
     hasRunbook?: boolean
   },
@@ -228,7 +228,7 @@ export function renderContext(context: unknown): string {
 }
 
 /**
- * Formats the runbook that fits and the names of others, as data, because strangers may have
+ * Formats the runbook that fits and the names of other runbooks as data, because strangers may have
  * written them. Runbooks decide nothing.
  */
 export function renderRunbooks({ chosen, others }: RunbookMatch): string {

@@ -3,8 +3,8 @@ import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.t
 
 /**
  * Guards against a second copy of a VM. A silent host may be cut off and alive, with its VMs
- * writing to their disks, and a second copy of a VM destroys the disk. So no VM of the host starts
- * elsewhere because of one witness's statement.
+ * writing to their disks, and a second copy of a VM destroys the disk. The statement of one witness
+ * never allows that a VM of the host starts elsewhere.
  */
 
 /**
@@ -14,8 +14,8 @@ import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.t
 const freshMs: Record<Witness['sees'], number> = { platform: 60_000, agent: 90_000, monitoring: 120_000 }
 
 /**
- * Returns what a witness states now. Fencing stays valid; other statements expire, and "alive" from
- * before the fencing does not contradict it.
+ * Returns what a witness states now. Fencing stays valid, and all other statements expire. A
+ * statement of "alive" from before the fencing does not contradict the fencing.
  */
 function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: number): Witness['says'] {
   if (says === 'fenced' || at === null) return says
@@ -27,8 +27,8 @@ function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: 
 
 /**
  * Decides whether VMs of this host may start elsewhere. One witness that sees the host alive
- * forbids such a start, whatever other witnesses state. Otherwise fencing is enough, or two
- * witnesses that observe different things, or a person's statement about this host. Pure and total.
+ * forbids a start, whatever other witnesses state. Otherwise a start needs fencing, two witnesses
+ * that observe different things, or a person's statement about this host. Pure and total.
  */
 export function judgeDeath(death: Death, said: readonly string[], nowMs: number): JudgedDeath {
   const { host, witnesses, isForecast } = death
@@ -59,8 +59,8 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
 }
 
 /**
- * Returns the reason why a plan may not start VMs of these hosts elsewhere; null if it may start
- * them. A dispute comes first, because no statement ends it.
+ * Returns the reason why a plan may not start VMs of these hosts elsewhere; null if the plan may
+ * start them. A host with a dispute comes first, because no person's statement ends a dispute.
  */
 export function whyNotDead(
   deaths: readonly Death[],

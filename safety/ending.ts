@@ -67,7 +67,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 }
 
 /**
- * Refuses "repaired" if a write changed nothing, whatever its verification found. A failed write
+ * Refuses "repaired" if no write changed anything, whatever the verifications found. A failed write
  * with unknown changes repaired nothing either, unless a read or an alert shows an improvement.
  */
 function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
@@ -105,9 +105,9 @@ function targetsOf(write: WriteState): string {
 
 /**
  * Whether something supports an unproven write. Either the incident's resource or the write's
- * target was read as unhealthy before and nominal after the write; or every alert is over, and one
- * that fired ended after the write. The end of alerts does not count if the write touched the
- * monitoring that raises alerts.
+ * target was read as unhealthy before the write and as nominal after it; or every alert is over,
+ * and an alert that fired when the write began has ended since. The end of alerts does not count if
+ * the write touched the monitoring that raises alerts.
  */
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const about = [...(resource ? [resource] : []), ...write.targets].map(resourceKey)
@@ -120,7 +120,7 @@ function isSupported(write: WriteState, state: SafetyState, { resource, alerts }
   return areOver && write.hasEndedAlert && !write.touchesMonitoring
 }
 
-/** Refuses "no fault" while an alert fires, and "over" after too short a silence. */
+/** Refuses `self_resolved` while an alert fires, or too soon after the alerts ended. */
 function selfResolvedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const { alerts } = policy
   if (alerts?.total === 0) {
@@ -188,10 +188,10 @@ function degradedRule(state: SafetyState, { resource }: Policy): RuleAnswer | nu
   )
 }
 
-/** Counts alerts that may be over but have no proof of that. */
+/** Counts alerts that may be over without a proof of their end. */
 const doubted = ({ unknown, unproven = 0 }: NonNullable<Policy['alerts']>): number => unknown + unproven
 
-/** Keeps an ending until all alerts have been quiet for long enough. */
+/** Refuses an ending until all alerts have been over for the required time. */
 function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.total === 0) return null
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
@@ -213,8 +213,8 @@ function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer
 }
 
 /**
- * Checks the two categories that state something about a write; the other categories name a task
- * for people.
+ * Checks the two categories of a hand-over that state something about a write. All other categories
+ * name a task for people.
  */
 export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (category === 'mitigated') return mitigatedRule(state, policy)
@@ -236,8 +236,8 @@ function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | n
 }
 
 /**
- * Checks `mitigated`, which means that the impact is gone. The proof of a repair shows it, unless a
- * write's target was read as unhealthy after it.
+ * Checks `mitigated`, which means that the impact is gone. The proof of a repair shows that the
+ * impact is gone, unless a target was read as unhealthy after the write.
  */
 function mitigatedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   if (state.writes.length === 0) {
@@ -294,7 +294,7 @@ export function terminalRule(
   )
 }
 
-/** Corrects the row number of quotes that are in another row. */
+/** Corrects the row number of each quote that is in another row than the claim states. */
 function inPlace(claims: readonly Claim[], state: SafetyState, { incidentId }: Policy, bodies: Bodies): Claim[] {
   const evidence = evidenceOf(state, incidentId, bodies)
   return claims.map((each) => inRightRows(each, evidence).claim)
@@ -333,7 +333,7 @@ export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState)
   )
 }
 
-/** Whether a row is of a failed or refused call, which may only be quoted as such. */
+/** Whether the row is of a failed or refused call, which a claim may quote only as a failure. */
 function isFailure(row: SafetyState['rows'][number]): boolean {
   if (row.kind === 'call_judged') return true
   return row.kind === 'tool_finished' && !row.metadata.result.ok && row.metadata.effect !== 'write'
@@ -343,14 +343,12 @@ function successful({ rows }: SafetyState): number[] {
   return rows.flatMap((row) => (row.kind === 'tool_finished' && row.metadata.result.ok ? [row.seq] : []))
 }
 
-/**
- * Endings without a repair that declare everything well, so that rows have to show their claims.
- */
+/** Outcomes without a repair that declare everything well: rows must show each of their claims. */
 const unshownNever = ['no_fault', 'answered']
 
 /**
- * Checks the wording last. The wording is corrected once and then only marked, because a repair has
- * to be recorded anyway.
+ * Checks the wording of an ending, after all other rules. Wrong wording is refused once, and later
+ * only marked, because a repair has to be recorded in any case.
  */
 function wordsRule(args: Record<string, unknown>, state: SafetyState, { incidentId }: Policy, bodies: Bodies) {
   const text = String(args.resolution ?? args.reason ?? '')

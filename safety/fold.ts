@@ -10,14 +10,14 @@ import { emptyResolved, type ResolvedNames, remember, rememberListed, shiftTimes
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
 /**
- * The newest read of a resource. `health`: the last one read since the last write began; null if
- * there is none.
+ * The newest read of a resource. `health`: the newest health that was read since the last write
+ * began; null if no health was read since.
  */
 type HealthObservation = { seq: number; atMs: number; health: string | null }
 
 /**
  * A write of this attempt with its verification. `verifiedSeq`: the row that completed the
- * verification; null while it is open.
+ * verification; null while the verification is open.
  */
 export type WriteState = {
   callId: string
@@ -32,7 +32,7 @@ export type WriteState = {
    * write shows nothing.
    */
   touchesMonitoring: boolean
-  /** The changes that the receiver reports. */
+  /** The changes that the result of the call reports; null if they are unknown. */
   changed: Changed
   /** Resources that were unhealthy at the newest read before the write. */
   illBefore: string[]
@@ -52,7 +52,7 @@ export type SafetyState = {
    */
   lastSeq: number
   resolved: ResolvedNames
-  /** A started write without a verification; no other write may start meanwhile. */
+  /** A started write without a verification. No other write may start before its verification. */
   open: OpenWrite | null
   /** Writes in order, with their verifications. */
   writes: WriteState[]
@@ -74,8 +74,8 @@ export type SafetyState = {
   /** The newest read of each resource. */
   looks: Map<string, HealthObservation>
   /**
-   * The last judged calls, oldest first, kept to refuse repetitions. A write in between ends a
-   * pattern.
+   * The last judged calls, oldest first, kept to refuse repetitions. A write between two calls
+   * makes a repetition legitimate.
    */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions that a person denied in this attempt. */
@@ -83,11 +83,11 @@ export type SafetyState = {
   /** Number of refusals of repeated calls. */
   loops: number
   /**
-   * Consecutive turns whose calls were all refused for the same fault of form, and the last of
-   * these turns.
+   * The number of consecutive turns whose calls were all refused for the same fault of form, and
+   * the last of these turns.
    */
   unformed: { code: string; turns: number; lastTurn: number | null } | null
-  /** Number of claims that were refused for their wording, which happens once. */
+  /** Number of refusals for wording; after the first one, wording is only marked. */
   phantoms: number
   corrections: number
   correctionsInARow: number
@@ -98,11 +98,11 @@ export type SafetyState = {
   /** Bytes of all results. */
   bytes: number
   /**
-   * Milliseconds from the claim to the newest row, without the time in which the run waited for
-   * people.
+   * Milliseconds from the start of the run (its row `claimed`) to the newest row, without the time
+   * in which the run waited for people or for a slot of the model.
    */
   workedMs: number
-  /** Refusals from which the model can recover, by tool, until the same tool succeeds. */
+  /** Refusals from which the model can recover, by tool, until a call of this tool succeeds. */
   recovering: Map<string, string>
   recoveries: { attempted: number; succeeded: number }
   hintFrom: string | null
@@ -163,7 +163,7 @@ function hearAlert(
     return
   }
   state.firing.delete(fingerprint)
-  // Ignores an alert that ended by a pause, an update or a deleted rule, because nothing improved.
+  // Ignores an alert that ended because its rule was paused, updated or deleted.
   if (endReason !== undefined) return
   for (const write of state.writes) write.hasEndedAlert ||= !write.laterAlerts.includes(fingerprint)
 }
@@ -217,8 +217,8 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
 }
 
 /**
- * `pending`: open approvals. A run that works on one call meanwhile does not wait for the other
- * approvals.
+ * `pending`: open approvals. While a run works on one call, it does not wait for the open approvals
+ * of other calls.
  */
 type Clock = {
   beganMs: number | null
@@ -244,7 +244,7 @@ function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void 
     clock.waitingSinceMs = null
     shiftTimes(state.resolved, waitedMs)
   }
-  // Counts the wait for a slot of the model as waiting, because it is not work of this run.
+  // Counts the wait for a slot of the model as waiting, because the run does no work then.
   if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }
@@ -323,8 +323,8 @@ function isWarning(code: string): boolean {
 }
 
 /**
- * Most recent calls that are kept for comparison; two rounds of the longest loop are eight
- * (`ruling.ts`).
+ * Most recent calls that are kept for comparison. The longest loop that is detected needs only
+ * eight (`ruling.ts`).
  */
 const maxRecentCalls = 60
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
@@ -336,11 +336,11 @@ function cite(state: SafetyState, event: IncidentEvent): void {
 
 function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
-  // Counts a read by code only if it was answered, because its refusal tells nothing about the
-  // model.
+  // Ignores the refusal of a call that code itself made, because the refusal tells nothing about
+  // the model.
   if (isCallOfCode(callId)) return
   state.correctionsInARow = 0
-  // Allows that an ending refused only for its wording is repeated unchanged: it is then marked.
+  // Allows an ending that was refused only for its wording to be repeated; it is then marked.
   const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
   if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
     // Keeps the arguments, because digests are computed when a call is judged, not here.
@@ -399,7 +399,7 @@ function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): bo
 
 /**
  * Whether a health value counts as healthy. An unknown health counts as healthy, because then the
- * alert decides.
+ * alerts decide whether the resource is well.
  */
 export function isWell(health: string): boolean {
   return health === 'nominal' || health === 'unknown'
@@ -422,8 +422,8 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
     laterAlerts: [],
     hasEndedAlert: false,
   })
-  // Forgets earlier reads, which may be repeated after a write; only the same write may not follow
-  // at once.
+  // Forgets earlier reads, because a read may be repeated after a write. Keeps the last call,
+  // because the same write may not follow at once.
   state.recent = state.recent.slice(-1)
 }
 
@@ -454,8 +454,8 @@ function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventM
 }
 
 /**
- * Whether this call was sent and got no verdict. The call then counts as not made, so that a
- * hand-over that was lost can be repeated.
+ * Whether this call was sent and its receiver gave no answer. The call then counts as not made, so
+ * that a lost hand-over can be repeated.
  */
 function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
   const details = result.error?.details
@@ -475,7 +475,7 @@ function look(state: SafetyState, key: string, seq: number, atMs: number, told: 
   state.looks.set(key, { seq, atMs, health })
 }
 
-/** Records a verification. `unproven` completes it, like `held` and `not_held`. */
+/** Records a verification. `held`, `not_held` and `unproven` complete it; `open` does not. */
 function verify(state: SafetyState, event: IncidentEvent<'verification'>): void {
   const { callId, outcome } = event.metadata
   if (outcome === 'open') return

@@ -32,9 +32,9 @@ export type { Call, Policy, Ruling } from './ruling.ts'
 export const policyVersion = '11'
 
 /**
- * The rules of the policy in order; the first one that answers decides. Refusals come before
- * requests for approval, and these before runs, so that no later rule allows what an earlier one
- * forbids.
+ * The rules of the policy in order; the first rule that answers decides. Rules that refuse come
+ * first, then rules that request approval, then rules that let a call run, so that no later rule
+ * allows what an earlier rule forbids.
  */
 const policyRules: readonly PolicyRule[] = [
   notOffered,
@@ -59,8 +59,8 @@ const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: '
 
 /**
  * Judges one proposed call. Pure and total: the same call, state, policy and time give the same
- * ruling; the judge never throws and never guesses. Rules that refuse come before rules that ask
- * people, and these before rules that let the call run.
+ * ruling; the judge never throws and never guesses. Rules that refuse come first, then rules that
+ * ask people, then rules that let the call run.
  */
 export function judge(
   call: Call,
@@ -71,7 +71,7 @@ export function judge(
 ): Ruling {
   const facts = tools.get(call.tool)
   if (!facts) {
-    // Treats an unknown tool as the worst write: refused, with the reason in the record.
+    // Treats a call of an unknown tool as a write of critical risk, and refuses the call.
     const rule = refuse(
       'UNKNOWN_TOOL',
       `there is no tool ${quote(call.tool)}`,
@@ -223,7 +223,7 @@ function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null
  */
 function commandBeforeLook({ call, effect, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
-  // Uses the place that the preparation found as the place of the run.
+  // Uses the resources that the preparation found as the place where the command would run.
   const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
   const isOwn = targets.length > 0 && targets.every((each) => resourceKey(each) === state.resolved.pinned)
   if (isOwn && effect === 'read') return null
@@ -255,7 +255,7 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
     .map((tool) => tool.name)
 }
 
-/** Lists names that are similar to an unknown one, or the first of all names. */
+/** Lists names that are similar to an unknown name, or else the first of all names. */
 function nameOthers(spelled: string, names: readonly string[]): string {
   const similar = similarNames(spelled, names)
   if (similar.length > 0) return `Did you mean ${similar.join(', ')}?`
@@ -265,7 +265,7 @@ function nameOthers(spelled: string, names: readonly string[]): string {
 
 const maxNamed = 20
 
-/** Builds a valid call from those parts of the sent call that fit. */
+/** Builds a valid call from those arguments of the sent call that fit the tool's schema. */
 function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {
   const valid = validArguments(input, given)
   return valid ? `, as ${tool} ${JSON.stringify(valid)}` : ''

@@ -3,8 +3,8 @@ import { evidenceRule } from './ending.ts'
 import type { SafetyState } from './fold.ts'
 
 /**
- * Codes of corrections of an answer in prose. Such an answer repairs nothing, so it is corrected
- * once; after that a person gets the incident.
+ * Codes of corrections of an answer in prose. An answer in prose repairs nothing, so it is
+ * corrected once; if the next one has a fault too, a person gets the incident.
  */
 
 const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
@@ -15,9 +15,9 @@ export function hasWarnedOfProse({ corrected }: SafetyState): boolean {
 }
 
 /**
- * Returns the fault of an answer in prose: it claims what no row shows, or quotes a text that is
- * not there. Prose answers a question and repairs nothing, so an answer that is still not shown
- * after the correction ends nothing.
+ * Returns the fault of an answer in prose: the answer claims what no row shows, or quotes a text
+ * that is in no row. Prose answers a question and repairs nothing, so an answer that is still not
+ * shown after the correction ends nothing.
  */
 export function answerCorrection(
   said: ClaimedText,

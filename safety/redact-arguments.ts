@@ -2,9 +2,9 @@ import { isNoSecret, looksEncoded, looksMade, mark, secretNamePattern } from './
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Finds secrets in the words of a command line: after a flag whose name shows that a secret
- * follows, after a program's own flag, at a program's place for a password, before a pipe. Each
- * pattern reads one line, and skips parts that are already redacted.
+ * Finds secrets in the words of a command line: after a flag whose name announces a secret, after a
+ * flag of a listed program, at the position where a listed program takes a password, and before a
+ * pipe. Each pattern reads one line, and skips parts that are already redacted.
  */
 
 /** Matches flags whose value is the next argument and secret. */
@@ -15,7 +15,7 @@ export const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?ss
 
 /**
  * The text directly before a password, by program. If this text ends in a blank, the password is
- * the next word; otherwise it is attached.
+ * the next word; otherwise the password is attached to the text.
  */
 const flagged: readonly [program: string, before: string][] = [
   ['mysql\\w*|mariadb[\\w-]*|sshpass|7z[a-z]?|unrar|rar', '-p(?! |\\d{1,5}\\b)'],
@@ -86,7 +86,7 @@ export const argumentRules: SecretRule[] = [
   },
   { ...argument('(?:-?-pass(?:in|out)?|-k)[ \\t=]{1,4}pass:'), hints: ['pass:'] },
   { ...argument(`\\b(?:${byProgram.join('|')})["']?`), again: 3 },
-  // Handles other programs: the usual letters for a password, if the next word can be nothing else.
+  // Handles all other programs: a usual letter for a password, then a word like base64.
   {
     ...argument(`[ \\t]-(?:[pPwWakANX]|pw)[ \\t]{0,4}["']?(?:[\\w.-]{1,64}:)?`),
     hints: [' -'],

@@ -2,8 +2,8 @@ import { isNoSecret, looksEncoded, looksMade, looksRandom, mark, type SecretKind
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Finds secrets in files of a known form that have no name of a secret next to them. Each pattern
- * is bounded, and reads one line unless its comment says otherwise.
+ * Finds secrets in files of a known form, where no name of a secret stands next to the secret. Each
+ * pattern is bounded. Each pattern reads one line, unless its comment says otherwise.
  */
 const keep =
   (kind: SecretKind) =>
@@ -115,7 +115,7 @@ export const formats: SecretRule[] = [
     [':'],
     /(?<head>(?:(?<=^|\n)[ \t]{0,16}|["'=;])(?!(?:SHA|sha|h|v|MD|md)\d)(?:[\w.@*-]{1,64}:){1,2})(?<value>[^\s"'\\:@,;/][^\s"'\\:@,;]{11,255})(?<tail>["']?)(?=\s|;|"|$)/g,
   ),
-  // Output of a program at its first start: the secret is in the next line, or after its purpose.
+  // Output of a program at its first start: the secret follows its purpose, or is one line lower.
   ruleIf(
     'password',
     (value) => looksRandom(value, 12),
@@ -147,7 +147,7 @@ export const formats: SecretRule[] = [
     ['Unseal Key', 'Recovery Key'],
     /(?<head>\b(?:Unseal|Recovery) Key \d{1,3}: )(?<value>[A-Za-z0-9+/=]{20,128})/g,
   ),
-  // DNS keys in the form of its tools; users of a login module
+  // Keys of DNS programs, and users of login modules.
   rule('key', ['hmac-'], /(?<head>\bhmac-[\w-]{3,12}:[\w.-]{1,255}:)(?<value>[A-Za-z0-9+/=]{8,256})/g),
   ruleIf('password', looksMade, ['user_'], /(?<head>\buser_[\w-]{1,64}=\\*")(?<value>[^\s"\\]{4,256})/g),
   ruleIf(

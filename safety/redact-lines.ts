@@ -3,8 +3,8 @@ import { mark } from './redact-names.ts'
 
 /**
  * Removes private keys that extend over several lines of a log, where no single line shows the key.
- * A window of lines may begin or end within a key, so consecutive base64 lines of one length count
- * as part of a key, even those of a certificate.
+ * The lines may begin or end within a key, so consecutive base64 lines of one length count as part
+ * of a key, even the lines of a certificate.
  */
 
 const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
@@ -18,7 +18,7 @@ const maxKeyLines = 200
 
 const isMixed = (text: string): boolean => /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text)
 
-/** Finds the lines between a key's first and last line, or before an end without a beginning. */
+/** Finds the lines of a key before its last line; without a first line, only base64 lines. */
 function findWithin(lines: readonly string[]): Set<number> {
   const within = new Set<number>()
   let opened: number | null = null

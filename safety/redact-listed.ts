@@ -72,7 +72,7 @@ const prefixes: readonly [prefix: string, rest: string][] = [
   ['hcp_|phx_|phc_|hc[a-z][ilm]k_|pylf_v\\d_', `${word(24)}(?::[A-Za-z0-9]{16,})?`],
   ['xa[ap]t-|rootly_|e2b_|csk-|fc-(?=[a-f0-9]{32})', `${chance}[a-f0-9-]{32,}|csk-[a-z0-9]{40,}`],
   ['(?:[a-f0-9]{32}|[a-z0-9]{6}[a-f0-9]{26})FFFFN|[a-f0-9]{36}N', 'RAL'],
-  // Models.
+  // Providers of language models.
   ['sk-(?:ant-|proj-|svcacct-|or-|live-|admin-)?', `(?=[A-Za-z_-]{0,80}\\d)[A-Za-z0-9_-]{20,}`],
   ['hf_|api_org_', '[A-Za-z0-9]{30,}'],
   ['gsk_|r8_|pplx-|xai-|fw_|nvapi-|tgp_v1_|tvly-|pcsk_|lsv2_(?:pt|sk)_', word(24)],
@@ -141,8 +141,8 @@ export const signedRule: SecretRule = {
 const says = /(?:^|_)(?:sec|secret|live|test|prod|sk|pat|sat|oat|token|tok|api|key)_$|[a-z]api_$/
 
 /**
- * Matches the general form: a word in small letters, `_` or `-`, and random characters. New
- * providers use it too.
+ * Matches the general form of a token: a word in small letters, `_` or `-`, and random characters.
+ * Tokens of new providers have this form too.
  */
 export const classRule: SecretRule = {
   kind: 'token',
@@ -174,9 +174,9 @@ const prefix = '@secretlint/secretlint-rule-'
 export const listedRules: readonly string[] = rules.map(({ meta }) => meta.id.replace(prefix, ''))
 
 /**
- * Rules of that list that are not used, with the reason. `filter-comments` lets a text disable
+ * Rules of secretlint that are not used, with the reason. `filter-comments` lets a text disable
  * rules. The other unused rules remove more than the secret, or depend on file names; our own rules
- * cover these cases.
+ * cover the same secrets.
  */
 export const unusedRules: ReadonlyMap<string, string> = new Map([
   ['filter-comments', 'a comment in a text would switch the rules off'],
@@ -187,8 +187,8 @@ export const unusedRules: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Patterns of literals, of which every match of a rule contains one. A rule without an entry is
- * always tried.
+ * Patterns by rule: each match of the rule contains a match of the pattern. A rule without a
+ * pattern is always tried.
  */
 const hints: Readonly<Record<string, RegExp>> = {
   aws: /A3T|A(?:KIA|GPA|IDA|ROA|IPA|NPA|NVA|SIA)|ecret_?[Aa]ccess_?[Kk]ey|SECRET_?ACCESS_?KEY/,

@@ -127,16 +127,16 @@ const ulid = /^[a-z]{2,12}_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9A-Za-z])/
 export function kindOfPair(name: string, value: string): SecretKind | null {
   const kind = kindOfLikelyName(name)
   if (kind === null || isUuid(value) || ulid.test(value)) return null
-  // Requires more of a value under `key`, because keys of a table, a cache or a store are in small
-  // letters.
+  // Requires of a value under the name `key` that it looks like base64, because keys of a table, a
+  // cache or a store consist of small letters.
   const isRandom = /^keys?$/i.test(name) ? looksEncoded(value, 12) : looksRandom(value) || looksEncoded(value, 12)
   return isRandom ? kind : null
 }
 
-/** Most characters of a value that are examined. */
+/** Most characters of a value that are examined for randomness. */
 const looked = 200
 
-/** Counts changes between capitals, small letters and digits, except beside another character. */
+/** Counts changes between capitals, small letters and digits in adjacent characters. */
 function changesIn(text: string): number {
   let changes = 0
   let last = 0
@@ -153,9 +153,9 @@ function changesIn(text: string): number {
 export const ownId = /^[a-z]{3}_0[0-9a-hjkmnp-tv-z]{25}$/
 
 /**
- * Whether a value looks random. Capitals, small letters and digits alternate more often than in
- * words, names, times and paths: at a fourth of the steps, or at a seventh in one run without
- * another character.
+ * Whether a value looks random. In a random value, capitals, small letters and digits alternate
+ * more often than in words, names, times and paths: at every fourth character, or at every seventh
+ * within a sequence of letters and digits only.
  */
 export function looksRandom(value: string, minCharacters = 16): boolean {
   if (value.length < minCharacters || !/\d/.test(value) || !/[A-Za-z]/.test(value) || ownId.test(value)) return false

@@ -14,10 +14,10 @@ import {
 
 /**
  * One rule. `hints`: literals, of which a text must contain one before the pattern is tried.
- * `test`: the same as a pattern, if there are no literals. `replace` gets the match and the text
- * before it, and returns what stays; without it the match is removed. No match crosses an unescaped
- * double quote or cuts an escape, so that JSON inside a text stays JSON. Each pattern is bounded or
- * cannot fail late, so that the time is linear.
+ * `test`: a pattern with the same purpose as `hints`, if there are no literals. `replace` gets the
+ * match and the text before the match, and returns the replacement; without `replace`, the match is
+ * removed. No match crosses an unescaped double quote or cuts an escape, so that JSON inside a text
+ * stays JSON. Each pattern is bounded or cannot fail late, so that the time is linear.
  */
 export type SecretRule = {
   kind: SecretKind
@@ -71,7 +71,7 @@ const assignment: SecretRule = {
       // looks random.
       const prose = /:[ \t]+$/.test(sign) && close === '' && (kind === 'token' || kind === 'secret')
       if (prose && !/\d/.test(text) && text.length < 16) return match
-      // Leaves a short number, such as `tokens: 12`, because it counts what the name says.
+      // Leaves a short number, such as `tokens: 12`, because the number counts tokens.
       const isCount = /^\d{1,6}[)\]},.]*$/.test(text)
       if (isCount && (kind !== 'password' || /^pass$/i.test(name))) return match
       if (kind === 'header' || (kind === 'cookie' && !looksRandom(text))) return match
@@ -306,8 +306,8 @@ export const rules: SecretRule[] = [
 
 /**
  * Rule for decision tokens of Nightshift, which have no prefix: 256 bits in base64url. Excludes a
- * public key's fingerprint and a piece of a picture. Comes last, because other matches may contain
- * such a sequence.
+ * public key's fingerprint and a piece of a picture. Comes last, because matches of other rules may
+ * contain a sequence like a token.
  */
 export const bareRule: SecretRule = {
   kind: 'token',

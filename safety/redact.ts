@@ -56,8 +56,8 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
 }
 
 /**
- * Matches words and signs, of which every text that a rule changes contains one. This first test
- * fails for most lines.
+ * Words and signs: every text that a rule changes contains one of them. Most lines contain none, so
+ * that no rule is tried on them.
  */
 const hint = new RegExp(
   [
@@ -74,8 +74,8 @@ const hint = new RegExp(
 )
 
 /**
- * Matches a sequence as long as a token. A text without any hint is searched only for this and for
- * known prefixes.
+ * Matches a sequence as long as a token. A text without any hint is searched only for such a
+ * sequence and for known prefixes.
  */
 const longRun = /[A-Za-z0-9_-]{43}/
 
@@ -91,8 +91,8 @@ export function redact(text: string): string {
   const json = redactDocument(text)
   if (json !== null) return json
   let clean = text
-  // Repeats the rules until each has seen the final text, because the result of one rule may match
-  // another.
+  // Repeats the rules until each rule has read the final text, because the result of one rule may
+  // match another.
   let quiet = 0
   for (let at = 0; quiet < steps.length && at < maxRounds * steps.length; at += 1) {
     const before = clean
@@ -143,8 +143,8 @@ function step({ kind, pattern, hints, test, replace, again = 1 }: SecretRule): S
   return (text) => {
     if (hints && !hints.some((hint) => text.includes(hint))) return text
     if (test && !test.test(text)) return text
-    // Repeats for two options of one command, of which the first is between the second and its
-    // program.
+    // Applies the rule again, for a command with two secret options: a match of the first option
+    // may hide the second one.
     let clean = text.replace(pattern, put)
     for (let more = 1; clean !== text && more < again; more += 1) clean = clean.replace(pattern, put)
     return clean
@@ -216,14 +216,14 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
   return changed ? Object.fromEntries(clean) : value
 }
 
-/** Whether the number is a count, such as that of passed tests. */
+/** Whether the number is a count, such as the number of passed tests. */
 const isCount = (name: string, entry: unknown): boolean =>
   typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 
 /** Matches names of objects that hold credentials. */
 const holds = /(?:^|[_-])(?:credentials?|creds|oauth|secrets?|tokens|passwords|keys?)$/i
 
-/** Returns the kind of a pair, by its name or by its type as a credential store writes it. */
+/** Returns the kind of secret in a pair, by the pair's name or its type in a credential store. */
 function kindOfLabel(label: string, type: unknown): SecretKind | null {
   return kindOfName(label) ?? (typeof type === 'string' ? kindOfName(type) : null)
 }
@@ -264,7 +264,7 @@ function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): un
   return isRecord(inner) ? withoutValues(inner, kind) : inner
 }
 
-/** Redacts an object under a secret's name: its value by name, other fields if they look random. */
+/** Redacts an object under a secret's name: the field of the value, and texts that look random. */
 function withoutValues(held: Record<string, unknown>, kind: SecretKind): Record<string, unknown> {
   const entries = Object.entries(held)
   const isHidden = ([key, entry]: [string, unknown]) =>
@@ -283,8 +283,8 @@ function hide(text: string, kind: SecretKind): string {
 }
 
 /**
- * Whether redaction would change a value. Such arguments are refused, because tools take names of
- * secrets.
+ * Whether redaction would change a value. A call with a secret in its arguments is refused, because
+ * tools take the names of secrets and never the secrets.
  */
 export function isSecretive(value: unknown): boolean {
   if (typeof value === 'string') return redact(value) !== value

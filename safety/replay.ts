@@ -66,8 +66,8 @@ export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, Tool
 }
 
 /**
- * Judges a call in a known state, such as a real incident's. Assumes that its dry run succeeds.
- * With the id of a judged call, that call is judged again and does not count as a repetition.
+ * Judges a call in a known state, such as that of a real incident. Assumes that the call's dry run
+ * succeeds. With the id of a judged call, that call is judged again, and is no repetition.
  */
 export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
@@ -128,17 +128,17 @@ type Replay = {
   judged: number
   differences: RulingDifference[]
   /**
-   * Number of rulings without their inputs: an older version did not store them, or a stored result
-   * is lost.
+   * Number of rulings without their inputs: an older version did not store the inputs, or a stored
+   * result is lost.
    */
   unrepeatable: number
 }
 
 /**
- * Judges every stored ruling of an incident again with the current kernel: folds the rows before
- * it, and reads its other inputs from its row. Uses no model, network or clock. A difference in the
- * code alone counts too, because people read it. `site`: another policy to judge by; by default the
- * policy of that time.
+ * Judges every stored ruling of an incident again with the current rules: folds the rows before the
+ * ruling, and reads all other inputs from the ruling's row. Uses no model, network or clock. A
+ * different code is a difference even if the verdict is equal, because people read the code.
+ * `site`: another policy to judge by; by default the policy that was stored with the ruling.
  */
 export function replay(
   events: readonly IncidentEvent[],
@@ -179,8 +179,8 @@ export function replay(
 }
 
 /**
- * Lists the digests of the stored results (bodies) that are needed to repeat these rulings, because
- * endings are compared with them.
+ * Lists the digests of the stored results (bodies) that are needed to repeat the rulings on
+ * endings, because the claims of an ending are compared with stored results.
  */
 export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
   const endings = events.filter(
@@ -199,7 +199,7 @@ export function bodiesToReplay(events: readonly IncidentEvent[], tools: Readonly
   ]
 }
 
-/** Returns the inputs of the ruling. Facts that its version did not know are unset. */
+/** Returns the policy that is stored with a ruling. Facts that it lacks have their defaults. */
 export function policyOf({ policy }: JudgedBasis): Policy {
   return { ...plainPolicy('', null), ...policy } as Policy
 }

@@ -15,9 +15,9 @@ export type ResolvedCall = {
 }
 
 /**
- * Resolves a call by the look-ups. Pure. A name or alias becomes its id; an ambiguous one is a
- * problem. A host may not replace a guest on it. An endless command gets a form that ends.
- * `rootReads`: commands that may read as root there.
+ * Resolves a call by the look-ups. Pure. A name or alias becomes its id; an ambiguous name is a
+ * problem. A call may not name a host if it means a guest on the host. An endless command gets a
+ * form that ends. `rootReads`: commands that the device allows with `sudo`, which only read.
  */
 export function resolveArguments(
   facts: ToolFacts,
@@ -102,9 +102,7 @@ function resolveNames(names: NamedFields, args: Record<string, unknown>, state: 
   return { arguments: settled, corrected: [], problem }
 }
 
-/**
- * Redirects a call from a host to the guest, because the same path is another file in the guest.
- */
+/** Redirects a call from a host to the guest, because a path names another file in the guest. */
 function routeToGuest(names: NamedFields, args: Record<string, unknown>, state: SafetyState, nowMs: number): Step {
   for (const [field, kinds] of Object.entries(names)) {
     const name = args[field]
@@ -139,7 +137,7 @@ function boundCommand(
   const to = form === 'argv' ? ['bash', '-c', judged.rewrite] : judged.rewrite
   const rewritten = { ...args, [field]: to }
   const again = judgeField(command, rewritten, known)
-  // Tries the form that ends once; if that form may not run either, the call stays as it is.
+  // Tries only one form that ends. If that form may not run either, the call stays as it is.
   if (again.verdict !== 'run') return { ...unchanged(args), command: judged }
   const code =
     judged.code === 'UNBOUNDED' ? 'UNBOUNDED_COMMAND' : judged.code === 'OPTION_MISSING' ? 'OPTION_ADDED' : 'SAFER_FORM'

@@ -2,8 +2,8 @@ import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/regi
 import type { DiscoveredThing } from '../domain/tool.ts'
 
 /**
- * Names that this attempt looked up. The names are folded from rows, never stored, and empty when
- * an attempt begins, because platforms change.
+ * Names that this attempt looked up. Names are folded from rows and never stored. No name is known
+ * when an attempt begins, because platforms change.
  */
 
 /**
@@ -45,8 +45,8 @@ export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
 }
 
 /**
- * Records what a successful look-up found. `explicit`: the call named this resource itself and did
- * not only find it among others.
+ * Records what a successful look-up found. `explicit`: the call named this resource itself, and did
+ * not only find it among other resources.
  */
 export function remember(
   resolved: ResolvedNames,
@@ -87,7 +87,7 @@ function forgetOldest(resolved: ResolvedNames): void {
   }
 }
 
-/** Shifts all times by a wait for people, because names do not age meanwhile. */
+/** Shifts all times by a wait for people, because names do not age during the wait. */
 export function shiftTimes(resolved: ResolvedNames, waitedMs: number): void {
   for (const entry of resolved.entries.values()) {
     entry.atMs += waitedMs
@@ -105,9 +105,7 @@ type NameMeaning =
   | { kind: 'ambiguous'; candidates: ResolvedEntry[] }
   | { kind: 'unknown' }
 
-/**
- * Resolves a name in a call: it is an id, or the name of exactly one fresh resource of these kinds.
- */
+/** Resolves a name in a call: an id, or the name of exactly one fresh resource of these kinds. */
 export function resolveName(
   resolved: ResolvedNames,
   kinds: readonly ResourceKind[],
@@ -136,8 +134,8 @@ export function guestsReferencedOn(resolved: ResolvedNames, hostId: string, nowM
 }
 
 /**
- * Lists names and addresses that were looked up, in lower case, because a packet to one of these
- * reveals nothing new.
+ * Lists names and addresses that were looked up, in lower case. A packet to such a host reveals
+ * nothing new.
  */
 export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> {
   const hosts = new Set<string>()
@@ -161,9 +159,9 @@ export function rememberListed(resolved: ResolvedNames, on: ResourceRef, names: 
 }
 
 /**
- * Lists the names that a command on one of these resources may use: names listed there, and guests
- * found on it, by name and by the number of `vm-101`. The same name, if listed elsewhere, means
- * another object.
+ * Lists the names that a command on one of these resources may use: names that were listed on the
+ * resource, and guests found on it, by name and by the number of `vm-101`. An equal name that was
+ * listed on another resource means another object.
  */
 export function namesKnownOn(resolved: ResolvedNames, on: readonly ResourceRef[], nowMs: number): Set<string> {
   const names = new Set<string>()

@@ -30,7 +30,7 @@ export type Call = {
 }
 
 /**
- * A correction made before the call was judged. `code` names it, and the record shows both forms.
+ * A correction made before the call was judged. `code` names its kind; `from` and `to` are shown.
  */
 export type Correction = { code: RefusalCode; field: string; from: unknown; to: unknown }
 
@@ -44,7 +44,7 @@ export type Ruling = {
   reason: string
   /** Advice on what the model may do instead; null if nothing helps. */
   hint: string | null
-  /** Data from a fixed set of fields, for programs that recover: what to read, what was meant. */
+  /** Data for a program that reacts to the ruling: what to read, or which value was meant. */
   details: Record<string, unknown>
   phase: Phase
   effect: EffectKind
@@ -64,10 +64,10 @@ export type RuleAnswer = {
   details?: Record<string, unknown>
 }
 
-/** The input of the rules: a call that could be read, with everything known about it. */
+/** The input of the rules: a call that could be parsed, with everything known about it. */
 export type Judging = {
   call: Call
-  /** Facts about the tool, with the risk of this call at its place. */
+  /** Facts about the tool, with the risk of this call on its targets. */
   facts: ToolFacts
   resolved: ResolvedCall
   /** The effect of this call, which for a command differs from that of the tool. */
@@ -110,8 +110,8 @@ export function quote(text: string): string {
 }
 
 /**
- * Most bytes of tool results in an attempt, about a thousand pages. More is a flood, or fills a
- * disk.
+ * Most bytes of tool results in an attempt: about a thousand pages. Larger results would only fill
+ * the disk.
  */
 export const byteBudget = 32 * 1024 * 1024
 
@@ -119,7 +119,7 @@ type Budgets = { turns: number; tokens: number; seconds: number }
 
 type Budget = 'turns' | 'tokens' | 'time' | 'bytes'
 
-/** Returns the budget that is used up, if any. The loop counts turns and time itself. */
+/** Returns the budget that is used up, or null. The run's loop counts turns and time. */
 export function spentBudget(state: SafetyState, budgets: Budgets): 'tokens' | 'bytes' | null {
   if (state.tokens >= budgets.tokens) return 'tokens'
   return state.bytes >= byteBudget ? 'bytes' : null
@@ -152,17 +152,17 @@ export function standingOf(state: SafetyState, turn: number, budgets: Budgets): 
 }
 
 /**
- * Code of the warning before the last turn, because an ending that is refused on the last turn is
- * lost.
+ * Code of the warning that is given one turn before the last turn. An ending that is refused on the
+ * last turn cannot be corrected.
  */
 const soon = 'turns_soon'
 
-/** Whether a warning leaves no time for a correction, so that faults must be refused before. */
+/** Whether a warning leaves no turn for a correction, so that wording is only marked after it. */
 export const isLastWord = (code: string): boolean => code.startsWith('budget_') && code !== `budget_${soon}`
 
 /**
  * Warns once before a limit ends the run, so that the model hands over its findings in time. Null
- * while there is room, or after the warning.
+ * if no limit is near, or if the warning was already given.
  */
 export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): { code: string; text: string } | null {
   const turnsLeft = budgets.turns - billedTurn(state, turn)
@@ -190,12 +190,12 @@ function advice(state: SafetyState): string {
     : 'Call resolve_incident with evidence, or escalate_incident with what you found, now.'
 }
 
-/** Number of refusals of repeated calls that end an attempt; each was a correction. */
+/** Number of refused repetitions that end an attempt. Earlier refusals only correct the model. */
 export const maxRepeats = 3
 
 /**
- * Whether this refusal ends the run: it is the last that is allowed for repetition, or for one
- * fault of form.
+ * Whether this refusal ends the run: too many repeated calls were refused, or too many turns had
+ * the same fault of form.
  */
 export function isLoopEnd(
   state: SafetyState,
@@ -209,16 +209,16 @@ export function isLoopEnd(
 
 const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
 
-/** Most calls of a round that counts as a loop; a longer round is a way of working. */
+/** Most calls of a round that counts as a loop. A longer round that occurs twice is not refused. */
 const maxRoundCalls = 4
 
 /** Number of equal answers after which a call is not sent again, whatever came between. */
 const sameAnswers = 2
 
 /**
- * Refuses the same call again, the same round of up to four calls twice, or a read that gave the
- * same answer twice since the last write. A call that is judged again, as after an approval, does
- * not count.
+ * Refuses a repeated call, a round of up to four calls that occurs twice, or a read that gave the
+ * same answer twice since the last write. A call that is judged again, for example after an
+ * approval, does not count.
  */
 export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   const digest = digestOf(call)
@@ -253,8 +253,8 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
 }
 
 /**
- * Refuses with the number of the row, because a model whose older turns were dropped no longer has
- * the earlier answer.
+ * Refuses a read that gave the same answer before, and names the row of that answer. The model may
+ * no longer have the answer, because its older turns are dropped.
  */
 function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers
@@ -268,7 +268,7 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
   )
 }
 
-/** Most runs of the same write in an attempt: one, and one more after another finding. */
+/** Most runs of the same write in an attempt: the first, and one more after new findings. */
 const sameWrites = 2
 
 /** Whether a call repeats a write, whatever reason each gives. */
@@ -304,8 +304,8 @@ function roundOf(digests: readonly string[]): number | null {
 }
 
 /**
- * Whether stored results are needed to judge this call, because endings and hypotheses are compared
- * with them.
+ * Whether stored results are needed to judge this call: endings and hypotheses quote stored
+ * results.
  */
 export function restsOnBodies(effect: EffectKind | undefined, args: Record<string, unknown> | null): boolean {
   return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)

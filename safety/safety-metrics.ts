@@ -50,18 +50,18 @@ export type MetricsMemory = {
 export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models: new Map() })
 
 /**
- * Most entries that are kept, far more than open incidents, so that runs which never end are
+ * Most entries that are kept: far more than open incidents. Entries of runs that never end are
  * dropped.
  */
 const remembered = 2_000
 
-/** Known names with which rows are read: the tools, and the model server. */
+/** Names for the labels of a counter: the known tools, and the provider of the model. */
 type MetricWords = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
 const kinds: ReadonlySet<string> = new Set(resourceKind.options)
 const decisions = new Set(['approve', 'deny'])
-/** Ways in which decisions are made. */
+/** Ways in which a person's decision arrives, as labels of a counter. */
 const doors = new Set(['api', 'cli', 'page', 'slack', 'signal', 'update', 'temporal', 'edit'])
 const verdicts = new Set(['run', 'ask', 'refuse'])
 const securityCodes = new Set([
@@ -157,8 +157,8 @@ function phantom(
 }
 
 /**
- * Returns the kind that the call addressed and the kind that it meant. A refused call still has its
- * host among its targets; a corrected one has what it meant, after a host.
+ * Returns labels with the kind of resource that the call addressed and the kind that it meant. The
+ * targets of a refused call contain the host; those of a corrected call contain what was meant.
  */
 function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
   const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind

@@ -3,10 +3,10 @@ import type { PairTrust } from '../domain/trust.ts'
 import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
 
 /**
- * Applies the level of trust in a tool to an answer: turns a run into a request for approval, and
- * either of these into a mere record. The level allows nothing, because a refusal stays a refusal,
- * and a request for approval never becomes a run. The level does not apply to people's own writes,
- * because people trusted these writes when they requested them.
+ * Applies the level of trust in a tool to the answer of a rule. At `propose`, a call that would run
+ * becomes a request for approval. At `shadow`, the call is only recorded. A level never allows
+ * more: a refusal stays a refusal, and a request for approval never becomes a run. No level applies
+ * to people's own writes, because a person requested the write.
  */
 export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleAnswer | null {
   const { call, policy } = judging
@@ -17,7 +17,7 @@ export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleA
   return ask('PROPOSED', `${answer.reason}, but ${call.tool} may not act without approval in incidents of this type`)
 }
 
-/** Codes that mean that a person has approved this very action. */
+/** Codes of rulings for an action that a person has approved. */
 const answeredByPeople: ReadonlySet<string> = new Set(['APPROVED', 'GRANTED'])
 
 /** Records an action only once, so that people grade it only once. */
@@ -48,8 +48,8 @@ function shadowed(tool: string, { verdict, code, reason }: RuleAnswer, stop: Pai
 }
 
 /**
- * Whether a grant counts. A grant from before the level was set does not count, because it lacks
- * later experience.
+ * Whether a grant counts. A grant from before the level of trust was set does not count, because
+ * the person who gave it did not know the later results of the tool.
  */
 export function isGrantTrusted({ grantedAt }: Policy['grants'][number], { trust }: Policy): boolean {
   if (!trust || trust.level === 'act' || trust.since === null) return true

@@ -29,9 +29,9 @@ const agreement: readonly PolicyRule[] = [
 ]
 
 /**
- * The rules for a write, in order: writes are allowed at all, the names in it were looked up,
- * nobody denied it, nothing else writes there; then who must agree, and how far this tool is
- * trusted here.
+ * The rules for a write, in order. Writes must be allowed at all; the names in the write must have
+ * been looked up; nobody may have denied it; nothing else may write on its targets. Then the rules
+ * decide who must agree, and how far this tool is trusted in this type of incident.
  */
 export const writeRules: readonly PolicyRule[] = [
   paused,
@@ -100,8 +100,8 @@ function deniedBefore(judging: Judging): RuleAnswer | null {
 }
 
 /**
- * Whether the action was denied under another name of the resource: each name gives the same action
- * another digest.
+ * Whether the action was denied under another name of the resource. With another name, the same
+ * action has another digest.
  */
 function isDeniedUnderOtherName({ call: { prepared }, facts, resolved, policy }: Judging): boolean {
   const { deniedActions = [], keys = {} } = policy
@@ -128,9 +128,7 @@ function notPrepared({ call }: Judging): RuleAnswer | null {
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
 }
 
-/**
- * Requires for an undo the state that its write left, because a later change is somebody else's.
- */
+/** Refuses to undo a write if somebody else has changed its targets since the write. */
 function undoMovedOn({ call: { prepared }, policy: { manual } }: Judging): RuleAnswer | null {
   const left = prepared?.ok ? prepared.preparation.left : undefined
   if (!manual?.isUndo || left?.isAsLeft) return null
@@ -138,8 +136,8 @@ function undoMovedOn({ call: { prepared }, policy: { manual } }: Judging): RuleA
 }
 
 /**
- * Requires for a person's own write the state that the person saw, because on another state it is
- * another write.
+ * Refuses a person's own write if the state is not the one that the person saw when requesting the
+ * write.
  */
 function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer | null {
   if (!manual || manual.stateFingerprint === fingerprint({ call })) return null
@@ -148,7 +146,7 @@ function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer |
 
 /**
  * Refuses an approved write that would start a host's VMs elsewhere if the host may be alive.
- * Before the approval, the request for approval states this.
+ * Before the approval, the approval card states the same danger.
  */
 function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging): RuleAnswer | null {
   const deaths = prepared?.ok ? (prepared.preparation.deaths ?? []) : []
@@ -159,8 +157,8 @@ function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging
 }
 
 /**
- * Runs what people approved: this action on this state. If the state has changed, people are asked
- * again.
+ * Runs what people approved: this action on this state. If the state has changed, requests a new
+ * approval.
  */
 function approved(judging: Judging): RuleAnswer | null {
   const { call, digest, policy } = judging
@@ -179,8 +177,8 @@ function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
 }
 
 /**
- * Refuses a command once if a tool that needs no approval returns what the command asks for, and
- * names the tool. People are asked about the same command if it comes again.
+ * Refuses a command once if a tool that needs no approval returns the same information; the refusal
+ * names the tool. If the same command comes again, people are asked about it.
  */
 function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judging): RuleAnswer | null {
   if (!resolved.command || policy.manual || facts.command?.form !== 'argv') return null

@@ -8,7 +8,7 @@ import { ProposalError } from './placement.ts'
 
 /**
  * Defines the four writes to a database server. Each write always needs an approval, which is valid
- * for one state.
+ * only for the state on the card.
  */
 
 /** The write is impossible. The model gets the reason. */
@@ -30,8 +30,8 @@ type Input = { database: string; reason: string } & Record<string, unknown>
 const pathOf = (write: DatabaseWrite, name: string): string => `/api/v1/databases/${name}/${write}`
 
 /**
- * Adds the subject of the write to a path. `start_replica` concerns only the server, so its path
- * stays unchanged.
+ * Adds the subject of the write to a path. `start_replica` has no subject besides the server, so
+ * its path stays unchanged.
  */
 function askedAt(path: string, about: Record<string, unknown>): string {
   const pairs = Object.entries(about).map(([name, value]): [string, string] => [name, String(value)])

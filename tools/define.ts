@@ -37,12 +37,12 @@ export function discoveredThing(kind: ResourceKind, id: string, name = id, alias
   return { kind, id, name, aliases }
 }
 
-/** Records that the response contained a resource, with its health if the response reports one. */
+/** Records that the response contained a resource, with its health if the response has one. */
 export function observedThing(thing: DiscoveredThing, health: string | null | undefined): DiscoveredThing {
   return { ...thing, seen: true, ...(health && { health }) }
 }
 
-/** Declares that code checks the write afterwards. `text`: what must then be true. */
+/** Declares that code checks the write afterwards. `text`: the state that must then be true. */
 export const state = (text: string): PostconditionProof => ({ by: 'state', text })
 /** Declares that code cannot check the write. `text`: where a person checks it afterwards. */
 export const nothing = (text: string): PostconditionProof => ({ by: 'nothing', text })
@@ -56,7 +56,7 @@ export function sayWrite(output: Record<string, unknown>, about: string): string
 const byGravity = ['critical', 'down', 'degraded', 'unknown']
 
 /**
- * Returns the health of a whole, which is the worst health of its parts; null if it has no parts.
+ * Returns the health of a group, which is the worst health of its parts; null if it has no parts.
  */
 export function worstHealth(parts: readonly string[]): string | null {
   if (parts.length === 0) return null

@@ -38,9 +38,9 @@ const rehearsalAgesAfterSeconds = 1_800
 type Input = { on: string; reason?: string } & Record<string, unknown>
 
 /**
- * Defines the tools that run on devices. Knows nothing about a single device: the core API finds
- * the executor, signs the requests, makes the dry runs and checks the results. A tool passes the
- * step key.
+ * Defines the tools that run on devices. The tools know nothing about a single device: the core API
+ * finds the executor, signs the requests, makes the dry runs and checks the results. A tool passes
+ * on the step key.
  */
 export const deviceTools: readonly Tool[] = meshSpecs.map(toolOf)
 

@@ -10,8 +10,8 @@ import { defineTool, discoveredThing, observedThing, reason, resourceId, sayWrit
 import { ProposalError } from './placement.ts'
 
 /**
- * Defines the reads of hosts of VMs that an engineer makes before a move, and the repairs of one VM
- * on its current host. Writes always need approval. Only a plan moves a VM to another host.
+ * Defines the reads of VM hosts that an engineer makes before a move, and the repairs of one VM on
+ * its current host. Writes always need approval. Only a plan moves a VM to another host.
  */
 
 const host = z.looseObject({
@@ -23,12 +23,12 @@ const host = z.looseObject({
 })
 type Host = z.infer<typeof host>
 
-/** Returns the state of a host in words for people. Stored and sent data uses `dead`. */
+/** Returns the state of a host in words for people. Stored and sent data has the word `dead`. */
 const wordOf = (state: unknown): string => (state === 'dead' ? 'down' : toText(state))
 
 /**
  * Builds the observation of a host. A draining host counts as degraded while it has VMs, and as
- * nominal once it is empty, because that is the goal.
+ * nominal once it is empty, because an empty host is the goal.
  */
 function seenHost({ id, state, status, use }: Host): DiscoveredThing {
   return observedThing(discoveredThing('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
@@ -61,8 +61,7 @@ export const getHost = defineTool({
 
 export const listHosts = defineTool({
   name: 'list_hosts',
-  // Offers the tool first only for a region, because for a host or VM a plan reads all hosts by
-  // itself.
+  // Offers the tool first only for a region. For a host or a VM, a plan reads all hosts by itself.
   firstFor: ['region'],
   description: 'List hosts, all or of a rack or region: state, rack, capacity, what is free, how many VMs.',
   input: z.strictObject({
@@ -92,8 +91,8 @@ const isWindow = (text: string): boolean => {
 }
 
 /**
- * Reads deployments and changes near a resource. Deployments and changes are untrusted text, so a
- * name in them does not count as looked up.
+ * Reads deployments and changes near a resource. Their texts are untrusted, so a name in such a
+ * text does not count as looked up.
  */
 export const recentChanges = defineTool({
   name: 'recent_changes',
@@ -161,7 +160,7 @@ const vmNow = z.looseObject({
 const effectNow = z.looseObject({
   status: z.string(),
   detail: z.string(),
-  /** `newStart`: whether our own client of the platform read the age of the run after the write. */
+  /** `newStart`: whether our client of the platform saw a new start after the write. */
   result: z.looseObject({ before: vmBefore.optional(), newStart: z.boolean().optional() }),
 })
 type Seen = { id: string; vm: z.infer<typeof vmNow>; effect: z.infer<typeof effectNow> }
@@ -224,8 +223,8 @@ const runsOrNot = ({ running }: { running: boolean }) => (running ? 'runs' : 'is
 const vmBoth = z.looseObject({ before: vmNow, after: vmNow })
 
 /**
- * The inverse of each action on the same host. A restart has no undo, because the former run is
- * gone.
+ * The tool that undoes each action on the same host. A restart cannot be undone, because the
+ * process before it is gone.
  */
 const inverses: Record<VmAction, { tool: string; running: boolean } | null> = {
   start: { tool: vmTools.stop, running: true },

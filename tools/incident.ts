@@ -48,12 +48,12 @@ export const listIncidentEvents = defineTool({
 })
 
 /**
- * Quotes, which are described in few bytes but checked in full. The claims of `resolve_incident`
- * show the exact shape of a quote.
+ * Quotes: the schema for the model is short, and the check is complete. The claims of
+ * `resolve_incident` show the model the exact shape of a quote.
  */
 const quotes = z.array(z.any()).pipe(hypothesisFields.quotes.unwrap())
 
-/** One of `certainties`. Words in a description need fewer bytes than the same list in a schema. */
+/** A certainty. Words in a description need fewer bytes than the same words in a schema. */
 const certainty = z
   .string()
   .regex(new RegExp(`^(?:${certainties.join('|')})$`))

@@ -70,8 +70,8 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
     check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),
   },
   undo: {
-    // Returns null, because the arguments do not show this. The declaration of the job names the
-    // job that undoes it, if any, and the preparation reads it.
+    // Returns null, because the arguments do not show what undoes the job. The job's declaration
+    // names the job that undoes it, if there is one, and the preparation reads this declaration.
     does: () => null,
     of({ job, kind, id }, output) {
       if (typeof output.undo !== 'string') return { none: `the job ${job} declares none` }
@@ -86,7 +86,7 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
     ),
 })
 
-/** Polls while the check runs. The step key ensures that there is only one check. */
+/** Polls while the job's check runs. The step key ensures that only one check is started. */
 async function ask({ job, kind, id }: Input, context: ToolContext, what: 'preparation' | 'observation') {
   const { core, stepKey, signal } = context
   const query = `kind=${kind}&id=${encodeURIComponent(id)}&key=${encodeURIComponent(stepKey)}`

@@ -18,8 +18,8 @@ import { vmLeft } from '../domain/undo.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
 
 /**
- * Makes a plan without executing it. Sizes and current hosts come from the inventory, so that the
- * model cannot invent them.
+ * Makes a plan without executing it. Sizes of VMs and their current hosts come from the inventory,
+ * so that the model cannot invent them.
  */
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
@@ -96,7 +96,7 @@ const proposalToday = proposal.extend({
 })
 type ProposalToday = z.infer<typeof proposalToday>
 
-/** The named plan cannot be read or executed. The model gets the reason as the result. */
+/** The named plan cannot be read or executed. The model gets the reason as the call's result. */
 export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
@@ -161,7 +161,7 @@ function summaryOf(
 
 /**
  * Observes whether every VM of the plan runs on the host of its last step. Null if no VM is known
- * to be elsewhere, but some could not be read.
+ * to be on another host, but the host of some VM could not be read.
  */
 async function planHolds(
   core: CorePort,
@@ -183,8 +183,8 @@ async function planHolds(
 }
 
 /**
- * Replaces the planned host by the actual one for each VM that the platform started on a host of
- * its choice. That host was checked against the plan's rules when the step ended.
+ * Replaces the planned host by the actual host, for each VM that the platform started on a host of
+ * its choice. The actual host was checked against the plan's rules when the step ended.
  */
 function withChosenHosts({ steps, forecast }: ProposalToday, done: readonly DoneStep[]): PlanStep[] {
   return steps.map((step) => {
@@ -206,8 +206,9 @@ const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean()
 type VmSeen = z.infer<typeof vmSeen>
 
 /**
- * Verifies one step by the current state of its VM. `last`: the host of the last step of this VM. A
- * VM that is not there disproves only a step that leads to `last`; an earlier step stays unproven.
+ * Verifies one step by the current state of its VM. `last`: the host of the VM's last step. A VM
+ * that is not on its step's host disproves only a step that leads to `last`; an earlier step stays
+ * unproven.
  */
 function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: string | undefined): StepVerification {
   if (!seen) return { step, vm, to, status: 'unproven', observed: `${vm} could not be read` }
@@ -243,16 +244,15 @@ export const executeMigration = defineTool({
     const plan = await readProposal(core, proposal_id, signal)
     if (plan.state !== 'planned' && plan.state !== 'partial')
       throw new ProposalError(`proposal ${proposal_id} is ${plan.state}: there is nothing to execute`)
-    // Refuses finished work, which needs no approval, for instance if another incident of the same
-    // host already caused it.
+    // Refuses a plan that is already carried out, for instance for another incident of the same
+    // host, because no approval is needed for it.
     if ((await planHolds(core, plan))?.holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
     if (plan.steps.every(({ vm }) => plan.forecast?.restarts.includes(vm)))
       throw new ProposalError(
         `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Check these VMs again`,
       )
-    // Refuses a plan that can no longer be executed, because asking for an approval would be
-    // useless.
+    // Refuses a plan that can no longer be executed, because an approval would be useless.
     if (plan.unfitBecause !== null)
       throw new ProposalError(`proposal ${proposal_id} no longer fits (${plan.unfitBecause}): plan again`)
     return preparation(plan)
@@ -266,8 +266,8 @@ export const executeMigration = defineTool({
     },
   },
   undo: {
-    // Returns null, because the arguments do not show this. The plan shows whether it only moves
-    // running VMs, and the preparation reads it.
+    // Returns null, because the arguments do not show whether the plan can be undone. The plan
+    // shows whether it only moves running VMs, and the preparation reads the plan.
     does: () => null,
     of(_, output) {
       const told = whatMoved.safeParse(output)

@@ -111,7 +111,7 @@ const found = z.looseObject({
 
 export const getResource = defineTool({
   name: 'get_resource',
-  // Excludes the kinds that have a read tool for themselves. `find_resource` adds this tool.
+  // Excludes the kinds that have their own tool for reading. `find_resource` adds this tool.
   firstFor: [null, ...inventoryKinds.filter((kind) => !['shard', 'node', 'tenant', 'host', 'vm'].includes(kind))],
   insteadOf: { shard: 'get_shard', tenant: 'get_tenant', vm: 'current_vm_host' },
   description:
@@ -166,7 +166,7 @@ export const findResource = defineTool({
 
 /**
  * Observes whether every node of the shard is nominal. The core API queries the platform again for
- * this. Null if that query failed.
+ * this observation. Null if that query failed.
  */
 async function shardIsNominal(core: CorePort, id: string): Promise<Observation | null> {
   const answer = await core.get(`/api/v1/shards/${id}/nodes`)
@@ -190,7 +190,7 @@ const changing = z.object({
 type Changing = z.infer<typeof changing>
 const notRehearsed = 'The platform does not report beforehand what a convergence would change.'
 
-/** Returns what a convergence would change; null if the platform cannot preview that. */
+/** Returns what a convergence would change; null if the platform offers no preview. */
 async function previewConverge(core: CorePort, id: string, signal: AbortSignal | undefined): Promise<Changing | null> {
   const answer = await core.get(`/api/v1/shards/${id}/converge?dry_run=true`, { signal })
   const read = answer.ok ? changing.safeParse(answer.data).data : undefined

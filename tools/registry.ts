@@ -24,8 +24,8 @@ import { readResult, sourceTools } from './sources.ts'
 import { suitedTools, unsuitedLooks } from './suits.ts'
 
 /**
- * Adds tools to those offered in the next turns. Reads no resource, so it counts neither as a read
- * nor as evidence.
+ * Adds tools to those offered in the next turns. A call reads no resource, so it counts neither as
+ * a read nor as evidence.
  */
 export const moreTools = defineTool({
   name: 'more_tools',
@@ -47,8 +47,8 @@ export const moreTools = defineTool({
 })
 
 /**
- * Reads the body of a runbook. The text is by its author, so it counts neither as a read nor as
- * evidence, and no name in it counts as looked up.
+ * Reads the body of a runbook. The text is by its author, so reading it counts neither as a read of
+ * a resource nor as evidence, and no name in it counts as looked up.
  */
 const readRunbook = defineTool({
   name: 'read_runbook',
@@ -129,8 +129,8 @@ function nameOf({ names }: Tool, field: string): { description?: string } {
 }
 
 /**
- * Describes a tool without the fields that do not apply here: the field for the source if only one
- * source serves the tool, and the fields for devices if no device offers it.
+ * Describes a tool without the fields that do not apply to this installation: the field for the
+ * source if only one source serves the tool, and the fields for devices if no device offers it.
  */
 function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>): (tool: Tool) => ToolDescription {
   return (tool) => {
@@ -177,9 +177,9 @@ export function describedTools(
  * Splits the tools into those offered in the first turn of an incident about a resource of this
  * kind (null: no resource) and those that `more_tools` adds. Resources found during the run add the
  * tools for their kinds (`activities/ask-model.ts`). `lacks`: what this resource does not have.
- * `runbook`: the body of the runbook that fits; the tool that its repair names comes first, and
- * tools that it never names may come later. `words`: the words of the alert, used if no runbook
- * fits. An offer is no permission, because the policy is checked for each call.
+ * `runbook`: the body of the runbook that fits; a tool that the repair in the runbook names comes
+ * first, and a tool that the runbook never names may come later. `words`: the words of the alert,
+ * used if no runbook fits. An offer is no permission, because the policy is checked for each call.
  */
 export function splitTools(
   described: readonly ToolDescription[],

@@ -67,7 +67,7 @@ export const sourceTools: Tool[] = [...served.values()].map(
 )
 
 /**
- * Lists which parts of a source may be read, for sources whose options restrict that. A model
+ * Lists which parts of a source may be read, for sources whose options restrict the reads. A model
  * learns this from the context instead of from a refusal.
  */
 export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'options'>[]): Record<string, unknown>[] {
@@ -78,7 +78,7 @@ export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'op
 }
 const maxSources = 20
 
-/** Returns an empty preparation, because the arguments alone determine what a source returns. */
+/** Returns an empty preparation, because only the arguments determine what a source returns. */
 const asItIs = (identity: Record<string, unknown>): Preparation => ({
   targets: [],
   identity,

@@ -1,7 +1,7 @@
 /**
- * Maps words in alerts to the tool that repairs such faults, for incidents without a runbook.
- * Decides only which tools are shown first; the policy is checked for each call as usual. The words
- * are from public collections of rules (node_exporter, blackbox, cAdvisor, kube-prometheus).
+ * Maps words in alerts to the tool that repairs the fault behind them, for incidents without a
+ * runbook. Decides only which tools are shown first; the policy is checked for each call. The words
+ * are from public collections of alert rules (node_exporter, blackbox, cAdvisor, kube-prometheus).
  */
 const suits: readonly [tool: string, says: RegExp][] = [
   ['container_restart', /container|docker|podman/],
@@ -33,8 +33,8 @@ const looks: readonly [tool: string, says: RegExp][] = [
 ]
 
 /**
- * Lists the reading tools that can come later: all of this table except those that suit the words
- * of the alert. Empty if none suits the words, because nothing is known then.
+ * Lists the reading tools that can come later: all tools of `looks` except those that suit the
+ * words of the alert. Empty if no tool suits the words, because then nothing is known.
  */
 export function unsuitedLooks(words: string): string[] {
   const text = spaced(words)

@@ -9,7 +9,7 @@ const workflows = new URL('workflows/', root)
 export const shippedBundle = 'workflows/bundle.js'
 
 /**
- * Returns the bundled workflows. Bundling takes over a second, so the result is cached in `.cache`
+ * Returns the bundled workflows. Bundling takes over a second, so the bundle is cached in `.cache`
  * under a digest of its sources. If `.cache` is not writable, each start bundles again.
  */
 export async function workflowBundle(): Promise<{ code: string }> {
@@ -26,7 +26,7 @@ export async function workflowBundle(): Promise<{ code: string }> {
 }
 
 async function bundle(): Promise<{ code: string }> {
-  // Loads the bundler only here, because it is as large as the worker itself and needed once.
+  // Loads the bundler only here, because it is as large as the worker and is only needed once.
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker')
   return await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('index.ts', workflows)),
@@ -45,7 +45,7 @@ function digestOfSources(): string {
 function keep(file: URL, code: string): void {
   try {
     mkdirSync(new URL('.', file), { recursive: true })
-    // Renames a complete file into place, because two processes may write it at the same time.
+    // Renames a complete file into place, because two processes may write the bundle at once.
     const own = new URL(`${file.href}.${randomBytes(4).toString('hex')}`)
     writeFileSync(own, code, { mode: 0o644 })
     renameSync(own, file)

@@ -40,11 +40,11 @@ import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
 
 const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000, graceMs: messageGraceMs }
-/** Most addresses that are served at once; the next poll serves the others. */
+/** Most addresses to which messages are sent at once; the next poll serves further addresses. */
 const maxQueues = 32
-/** Seconds before the second and the third attempt, if the receiver requested no wait. */
+/** Seconds before the second and the third attempt, if the receiver names no time. */
 const retryAfterSeconds = [5, 60]
-/** Seconds for which a message waits in all if its receiver asks to wait; after that it fails. */
+/** Seconds after which a message fails whose receiver repeatedly asked to wait. */
 const maxWaitSeconds = 3_600
 
 /**
@@ -107,8 +107,8 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
 type Ending = { signal: AbortSignal; graceMs: number }
 
 /**
- * Sends an address its due messages, one after the other, until none is left or the receiver
- * requests a long wait.
+ * Sends the due messages of an address, one after the other, until none is left or the receiver
+ * asks for a long wait.
  */
 async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, end: Ending): Promise<void> {
   const { signal, graceMs } = end
@@ -194,8 +194,8 @@ async function attemptTogether(deliveries: readonly DueDelivery[], site: Site, t
   const told = deliveries.flatMap((each) => readStored(each.notification, each.incidentId, site) ?? [])
   const [first] = told
   if (!first) return dropped('the stored notification cannot be read')
-  // Derives the id from the ids of the messages that are sent together, so that each attempt with
-  // the same messages has the same id.
+  // Derives the id of a delivery from the ids of its messages, so that each attempt with the same
+  // messages has the same id.
   const deliveryId =
     deliveries.length === 1
       ? delivery.messageId

@@ -3,27 +3,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
 /**
- * Milliseconds between checks. A check is cheap, and this interval is short enough after a burst of
+ * Milliseconds between checks. A check costs little, and memory may stay in use this long after
  * work.
  */
 const everyMs = 15_000
 
 /**
- * Share of a core below which the process is idle. Polls, the outbox and a single decision stay
- * below it.
+ * Share of a core below which the process is idle. Polls, the outbox and a single decision use
+ * less.
  */
 const idleShare = 0.1
 
 /**
- * Resident megabytes from which memory is freed without waiting for idle time, because V8 lets
- * garbage grow for minutes during a storm. Freeing takes about 0.2 s.
+ * Resident megabytes from which memory is freed even during work, because V8 lets garbage grow for
+ * minutes during a storm of alerts. Freeing takes about 0.2 s.
  */
 const pressureMegabytes = 320
 
-/**
- * Seconds of CPU time since the last collection from which there is enough garbage to be worth a
- * pause.
- */
+/** Seconds of CPU time since the last collection from which the garbage justifies a pause. */
 const worthSeconds = 2
 
 // Replaces Node's types of `Session`, which know only the domains of the main thread.

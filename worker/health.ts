@@ -7,7 +7,7 @@ import { answerProblem, toProblem } from '../api/http/problem.ts'
 import type { Db } from '../db/connect.ts'
 
 /**
- * Serves the worker process' health: whether it is alive and ready, and the counters of its log.
+ * Serves the health of the worker process: whether it is alive and ready, and counters of its log.
  */
 export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
   const register = new Registry()

@@ -94,7 +94,7 @@ function worstOf(states: ResourceState[]): EventMetadata['looked']['resource'] {
   return (['degraded', 'unknown'] as const).find((word) => states.some(({ health }) => health === word)) ?? 'nominal'
 }
 
-/** Stored data of the mark that the incident is expected: the state of its resource, and more. */
+/** Stored data of the mark that an incident is expected, with the state of its resource then. */
 type Marked = ResourceState & { severity?: string; resource?: ResourceRef | null }
 
 async function differs(
@@ -106,7 +106,7 @@ async function differs(
   const marked = expectation.state as Marked
   const severity = (await incidentState(db, incidentId))?.severity
   if (marked.severity && marked.severity !== severity) return `the severity was ${marked.severity} and is ${severity}`
-  // Compares no state if there is no resource; the alert's severity was compared above.
+  // Compares no state if the incident has no resource; the alert's severity was compared above.
   if (!now) return marked.resource ? 'the resource is not known any more' : null
   const isSame = marked.resource != null && resource !== null && resourceKey(marked.resource) === resourceKey(resource)
   return differenceOf(marked, now, isSame)

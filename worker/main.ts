@@ -26,15 +26,15 @@ import { waitForSchema } from './wait-for-schema.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
 /**
- * Runs the worker process: workflows, activities, the Schedule and the outbox. Ends cleanly on
- * SIGTERM.
+ * Runs the worker process: workflows, activities, Temporal's Schedule and the outbox. Ends cleanly
+ * on SIGTERM.
  */
 const config = readConfigOrExit(['DATABASE_URL'])
 const models = orExit(() => modelsOf(config))
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
 const db = connect(config.DATABASE_URL as string, { name: 'nightshift-worker', max: 20 })
 
-// Opens the port first, so that a port in use ends the process before it takes any work.
+// Opens the port first, so that a port in use ends the process before it begins any work.
 let states: () => readonly string[] = () => ['STARTING']
 const health = healthApp(db, () => states())
 const fetch = sayingNonce(health.fetch, process.env[nonceSetting])
@@ -87,8 +87,7 @@ if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
   const key = { server: serverName(baseUrlOf(config.LLM_BASE_URL)), model: config.LLM_MODEL }
   await warnOfGrade(db, log, key).catch((error) => log.warn({ err: error }, "the model's grade could not be read"))
 }
-// Writes the compile cache now (if NODE_COMPILE_CACHE is set), because a killed process would not
-// write it.
+// Writes the compile cache now (if NODE_COMPILE_CACHE is set); a killed process writes none.
 flushCompileCache()
 
 const stop = async (code = 0) => {

@@ -22,9 +22,9 @@ export class ForeignScheduleError extends Error {
 }
 
 /**
- * Creates or updates the Schedule of the queue: a tick every interval, never two at once, and after
- * an outage at most the ticks of two minutes. If the agent is off, the Schedule is paused, not
- * deleted, and its note explains why.
+ * Creates or updates the Schedule of the queue: a tick every interval, never two ticks at once, and
+ * after an outage at most the ticks of two minutes. If the agent is off, the Schedule is paused,
+ * not deleted, and its note explains why.
  */
 export async function ensureSchedule(client: Client, options: ScheduleOptions): Promise<void> {
   const { spec, policies, action } = wanted(options)
@@ -52,7 +52,7 @@ export async function keepSchedule(client: Client, options: ScheduleOptions): Pr
 type ScheduleFault = 'deleted' | 'edited' | null
 
 /**
- * Returns the fault of the Schedule; null if it has none. Changes nothing. Throws
+ * Returns the fault of the Schedule; null if the Schedule has no fault. Changes nothing. Throws
  * ForeignScheduleError if the Schedule belongs to another installation.
  */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
@@ -74,8 +74,8 @@ async function refuseForeign(client: Client, options: ScheduleOptions): Promise<
 }
 
 /**
- * Compares the mark of the owner. An older build writes no mark, and removes the mark when it
- * restores the Schedule.
+ * Compares the installation that owns the Schedule. An older build records no owner, and removes
+ * the owner when it restores the Schedule.
  */
 function isForeign({ action }: ScheduleDescription, { site }: ScheduleOptions): boolean {
   const marked = action.type === 'startWorkflow' ? action.memo?.[siteMark] : undefined
@@ -107,7 +107,7 @@ async function putBack(client: Client, options: ScheduleOptions, state: object):
     spec,
     policies,
     action: { ...action, ...(!options.site && { memo: previous.action.memo }) },
-    // Resets the state too, because somebody may have limited the remaining runs.
+    // Resets the rest of the state, because somebody may have limited the number of runs.
     state: { paused: previous.state.paused, note: previous.state.note, ...state },
   }))
 }

@@ -5,8 +5,8 @@ import { searchAttributeNames } from '../workflows/outcome.ts'
 const { INDEXED_VALUE_TYPE_KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType
 
 /**
- * Registers the attributes by which operators filter investigations in Temporal's UI; leaves
- * existing ones alone. Returns the attributes that were missing.
+ * Registers the attributes by which operators filter investigations in Temporal's UI, without
+ * changing existing attributes. Returns the attributes that were missing.
  */
 export async function ensureSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const { missing } = await searchAttributeFaults(connection, namespace)
@@ -44,8 +44,8 @@ export async function searchAttributeFaults(
     }
   } catch (error) {
     if (!isRefused(error)) throw error
-    // Reads aliases, because Temporal Cloud does not list search attributes for clients; the
-    // attributes' names are aliases that the namespace knows.
+    // Reads aliases, because Temporal Cloud lists no search attributes for clients. Temporal Cloud
+    // knows the attributes' names as aliases of the namespace.
     const { config } = await connection.workflowService.describeNamespace({ namespace })
     const aliases = new Set(Object.values(config?.customSearchAttributeAliases ?? {}))
     return { missing: searchAttributeNames.filter((name) => !aliases.has(name)), ofOtherType: [] }
@@ -53,8 +53,8 @@ export async function searchAttributeFaults(
 }
 
 /**
- * Whether only this service refuses us (PERMISSION_DENIED, UNIMPLEMENTED or UNAUTHENTICATED), since
- * the namespace accepted us before.
+ * Whether only this service of Temporal refuses the request (PERMISSION_DENIED, UNIMPLEMENTED or
+ * UNAUTHENTICATED); the namespace accepted a request before.
  */
 function isRefused(error: unknown): boolean {
   return isGrpcServiceError(error) && [7, 12, 16].includes(error.code)

@@ -11,7 +11,7 @@ type BodyDeps = { db: Db; runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<L
 
 /**
  * Stores oversized request bodies with alerts, part by part, until stopped. Any number of workers
- * may do so at once.
+ * may share this work.
  */
 export function startBodies(deps: BodyDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()

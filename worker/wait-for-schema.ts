@@ -7,7 +7,7 @@ const lookEveryMs = 1_000
 
 /**
  * Waits until the database answers and has every migration of this build. On an older schema each
- * step of a run would fail and be retried until the run is lost. Logs each reason once.
+ * step of a run would fail, until the run is lost. Logs each reason once.
  */
 export async function waitForSchema(db: Db, log: Logger, everyMs = lookEveryMs): Promise<void> {
   for (let said: string | null = null; ; await sleep(everyMs)) {

@@ -44,7 +44,7 @@ type Workers = {
    * Stops polling, lets activities finish or stops them, and returns when all workers have ended.
    */
   stop(): Promise<void>
-  /** Settles when a worker ends by itself; rejects if it failed. */
+  /** Settles when a worker ends without `stop`; rejects if the worker failed. */
   ended: Promise<void>
 }
 
@@ -54,17 +54,17 @@ type WorkerOptions = {
   models?: DeclaredModel[]
   /** Bundled workflows that replace the product's, for measurements. */
   bundle?: { code: string }
-  /** The fallback for `platform_config`; by default the process' environment. */
+  /** The fallback for settings in `platform_config`; by default the process' environment. */
   environment?: Record<string, string | undefined>
-  /** Whether to create the queue's Schedule and keep it; tests that tick by hand do not. */
+  /** Whether to create and keep the queue's Schedule; tests that start ticks themselves do not. */
   schedule?: boolean
 }
 
 /**
  * Builds three kinds of workers, each for a task queue. `nightshift` runs workflows, tools and
- * statements on rows. `nightshift-llm` sends requests to the model; that queue is separate because
- * a rate limit does not apply to eagerly dispatched activities. `nightshift-line` is for runs that
- * wait for the model. If the agent is off, no incident is claimed: only running investigations
+ * statements on rows. `nightshift-llm` sends requests to the model, on a separate queue because a
+ * rate limit does not apply to eagerly dispatched activities. `nightshift-line` is for runs that
+ * wait for the model. If the agent is off, no incident is claimed, and only running investigations
  * continue.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
@@ -158,13 +158,13 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // A run that is not cached is replayed at each of its steps. Replay is cheap for one run that
-    // wakes, and costs more than all other work when hundreds of runs continue at once. A cached
-    // run takes a third of a megabyte.
+    // Runs that stay in the cache. Without the cache, a run is replayed at each of its steps.
+    // Replay is cheap for one run that wakes, but for hundreds of runs at once it costs more than
+    // all other work. A cached run takes a third of a megabyte.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
-    // Lets activities that write rows or act finish. Activities that only wait are handed back
-    // after these times.
+    // Lets activities that write rows or change the platform finish. Activities that only wait are
+    // handed back after these times.
     shutdownGraceTime: '5s',
     shutdownForceTime: '15s',
   })
@@ -202,9 +202,9 @@ async function createModelWorkers(parts: WorkerParts): Promise<Worker[]> {
   const asking = await Worker.create({
     ...common,
     taskQueue: llmTaskQueue(taskQueue),
-    // Allows 100 more than the model's limit, because rows limit the requests at once over all
-    // workers. The other requests are attempts that find all slots taken, and waits that an older
-    // build has scheduled on this queue.
+    // Allows 100 more than the model's limit, because rows limit the requests of all workers. The
+    // other activities are requests that find all slots taken, and waits that an older build has
+    // scheduled on this queue.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
   })
@@ -252,8 +252,8 @@ async function keepTemporalReady(parts: WorkerParts, connection: Connection): Pr
 }
 
 /**
- * Opens the worker's two connections. The first request is about the namespace, so that a missing
- * or refusing namespace is found before anything is built.
+ * Opens the worker's two connections. The first request is about the namespace, so that a namespace
+ * that is missing or refuses requests is found before anything is built.
  */
 async function connectBoth(settings: TemporalSettings) {
   const options = connectionOptions(settings)
@@ -284,8 +284,8 @@ async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<
 }
 
 /**
- * Registers missing search attributes, because without them every run at an emptied Temporal would
- * fail at its first step.
+ * Registers missing search attributes. Without them every run would fail at its first step, for
+ * example after Temporal lost its data.
  */
 async function keepSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<void> {
   try {
@@ -308,7 +308,7 @@ function installRuntime(): void {
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
 }
 
-/** Warns in the log if incidents are left to a model with a grade below C, or without a grade. */
+/** Warns in the log if incidents are left to a model with a grade below C or without a grade. */
 export async function warnOfGrade(db: Db, log: Pick<Logger, 'warn'>, key: ModelKey): Promise<void> {
   const known = await passportOf(db, key)
   const warning = warnOfModel(key.model, known)

@@ -23,18 +23,17 @@ const { planGroup, freeAttempt } = proxyActivities<GroupActivities & Pick<QueueA
 })
 
 /**
- * Milliseconds after which the group reads the rows even without a signal, because a signal may be
- * lost.
+ * Milliseconds after which the group reads its rows without a signal, because a signal may be lost.
  */
 const lookAgainMs = 30_000
 
 /**
  * Runs a group of investigations, one group per incident type. The first incident is the leader.
- * When the leader resolves, the others run as followers with its hint, a limited number at a time.
- * If the leader ends without a resolution or waits too long for a person, the others run without a
- * hint. The group reads everything from rows before each step, so that a lost signal delays work by
- * at most half a minute and the group may restart at any time. The child workflows continue after
- * the group ends.
+ * When the leader resolves, the other incidents run as followers with the leader's hint, a limited
+ * number at a time. If the leader ends without a resolution or waits too long for a person, they
+ * run without a hint. The group reads everything from rows before each step, so that a lost signal
+ * delays work by at most half a minute and the group may restart at any time. The runs of the
+ * incidents continue after the group ends.
  */
 export async function InvestigateIncidentGroup(type: string): Promise<void> {
   let woken = true
@@ -67,8 +66,8 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof InvestigateIncidentGroup>(type)
     const signalled = await condition(() => woken, Math.min(plan.lookAgainMs ?? lookAgainMs, lookAgainMs))
-    // Allows a new start of incidents whose runs neither claimed nor reported before the wait
-    // ended.
+    // Forgets incidents that were started but whose runs neither claimed nor reported before the
+    // wait ended, so that they may be started again.
     if (!signalled) starting.clear()
   }
 }
@@ -91,10 +90,7 @@ async function startInvestigation(type: string, groupId: string, start: Start): 
   return free === 'skipped' ? 'skipped' : 'left'
 }
 
-/**
- * Returns false if Temporal already has an execution with this name; the rows show how far that
- * execution came.
- */
+/** Returns false if Temporal already has an execution with this name; rows show what it did. */
 async function startRun(
   type: string,
   groupId: string,
@@ -123,9 +119,9 @@ const { stampQueue, wakeGroup, rewakeDecisions } = proxyActivities<QueueActiviti
 })
 
 /**
- * Runs one tick of the queue: assigns groups to incidents without one, wakes groups with a free
- * slot, and repeats missed wakes. Does not wait for the runs, because one run that waits for an
- * approval would block the queue.
+ * Runs one tick of the queue: assigns groups to incidents without a group, wakes groups with a free
+ * slot, and repeats missed wakes. Does not wait for the runs of the incidents, because one run that
+ * waits for an approval would block the queue.
  */
 export async function ProcessIncidentQueue(): Promise<{ groups: number; rewoken: number }> {
   const types = await stampQueue()

@@ -17,8 +17,8 @@ import { buildPorts, signalGroup } from './steps.ts'
 export type { InvestigationInput }
 
 /**
- * `how`: the ending as the run knows it, because rows of a restored database may be older. Version
- * 0.1.0 did not return this field.
+ * `how`: the ending as the run knows it, because the rows of a restored database may be older than
+ * the ending. Version 0.1.0 did not return this field.
  */
 export type InvestigationResult = {
   status: string
@@ -31,9 +31,9 @@ const guardedSignals = 'guarded-signals'
 const freeCorrections = 'free-corrections'
 
 /**
- * Makes one attempt at one incident: claims it, gathers the facts, then takes turns until it is
- * closed. Any ending except a resolution is an escalation. While a person decides, the run is only
- * a timer and a few handlers.
+ * Makes one attempt at one incident: claims the incident, gathers the facts, then takes turns until
+ * the incident is closed. Any ending except a resolution is an escalation. While a person decides,
+ * the run is only a timer and a few handlers.
  */
 export async function InvestigateIncident(input: InvestigationInput): Promise<InvestigationResult> {
   const run = createRun(input)
@@ -79,7 +79,7 @@ function createRun(input: InvestigationInput): RunState {
   return run
 }
 
-/** Claims the incident and gathers its context. Returns a result if the run has already ended. */
+/** Claims the incident and gathers its context. Returns a result if no turn can follow. */
 async function start(run: RunState): Promise<InvestigationResult | (LoopLimits & { progress: LoopProgress })> {
   const { input } = run
   const claimed = await rows.claim(input)

@@ -6,27 +6,26 @@ import type { CallOutcome, DecisionStatus, EscalationCode, LoopEnd, TurnOutcome 
  */
 export type LoopPorts = {
   think(turn: number): Promise<TurnOutcome>
-  /** Waits until the model may be asked or it is time to check again. Uses no budget. */
+  /** Waits until the model may be asked, or its queue must be read again. Uses no budget. */
   waitForModel(turn: number, ahead: number): Promise<void>
-  /** Judges and runs one call. With an approval it reads the targets and judges the call again. */
+  /** Judges and runs one call. With an approval, reads the targets and judges the call again. */
   act(turn: number, call: number, tool: string, approvalId: string | null): Promise<CallOutcome>
   /** Waits until a write's effect is visible, or is clearly missing. */
   verify(turn: number, call: number): Promise<CallOutcome>
   /** Returns when the approval is decided, or `interrupted` if the run ends for another reason. */
   waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
   /**
-   * Waits before an ending that must be kept for a while is judged again. A person may end the run
-   * meanwhile.
+   * Waits before an ending is judged again that came too early. A person may end the run meanwhile.
    */
   pause(waitMs: number): Promise<'over' | 'interrupted'>
   /**
-   * Called between steps. Returns true if the run has ended (it was cancelled, or its alerts
-   * ended).
+   * Called between two steps. Returns true if the run has ended, because a person stopped it or its
+   * alerts ended.
    */
   interrupted(turn: number): Promise<boolean>
   /**
    * Returns false if the run has ended. Called between a model's answer and its first call, because
-   * alerts or people may have ended the run meanwhile.
+   * alerts or people may have ended the run during the answer.
    */
   isStillWanted(turn: number): Promise<boolean>
   /**
@@ -51,7 +50,7 @@ export const freshProgress: LoopProgress = { turn: 0, workedMs: 0, corrections: 
 const maxCorrectionsInARow = 2
 const maxCorrections = 5
 /**
- * Most approvals that are requested for one call. Beyond these, the platform changes faster than
+ * Most approvals that are requested for one call. After so many, the platform changes faster than
  * people decide.
  */
 const asksPerCall = 5
@@ -102,7 +101,7 @@ export async function runLoop(
       case 'over_budget':
         return escalate(budgetCodes[thought.budget ?? 'tokens'] ?? 'TOKEN_BUDGET')
       case 'interrupted':
-        // Repeats the turn unless the run has ended, because the model's answer was interrupted.
+        // Repeats the turn unless the run has ended, because a stop interrupted the answer.
         progress.turn -= 1
         continue
       case 'waiting':
@@ -163,7 +162,7 @@ async function runCall(
       case 'failed':
         return escalate('ACT_FAILED')
       case 'wait':
-        // Waits without a request to a person and without using the time budget.
+        // Waits without asking a person, and without using the time budget.
         if ((await ports.pause(outcome.waitMs)) === 'interrupted') return { end: 'closed' }
         break
       case 'ask': {

@@ -23,17 +23,15 @@ export const cancelInvestigation = defineSignal('cancelInvestigation')
 export type Pending = { approvalId: string; since: number } | null
 export const pendingApproval = defineQuery<Pending>('pendingApproval')
 
-/**
- * Signals a group that there may be new work. A lost signal delays this work by at most a minute.
- */
+/** Signals a group that it may have new work. A lost signal delays the work by at most a minute. */
 export const wake = defineSignal('wake')
-/** Report of a child to its group: it waits for a person, works again, or has ended. */
+/** Report of a run to its group: the run waits for a person, works again, or has ended. */
 export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
 /**
- * A decision as received. `message` is set if its form is right; `texts` holds other texts that may
- * be tokens. `bare`: the decision of a signal that holds no text that may be a token.
+ * A decision as received. `message` is set if its form is right. `texts`: other texts that may be
+ * tokens. `bare`: the decision of a signal without any text that may be a token.
  */
 export type ReceivedDecision = {
   door: 'signal' | 'update'
@@ -46,8 +44,8 @@ const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
 
 /**
- * Reads a decision. A signal cannot be refused, so its fields are cut before they become the input
- * of an activity. Any input is converted to this form, so that no sender can fail the run.
+ * Reads a decision. A signal cannot be refused, so its fields are cut before an activity gets them.
+ * Any input is converted to this form, so that no sender can fail the run.
  */
 export function parseDecision(
   door: ReceivedDecision['door'],
@@ -128,7 +126,7 @@ export type CallOutcome =
 
 export type DecisionStatus = 'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'
 
-/** The reason why code ends an investigation; the closing activity writes the sentence for it. */
+/** The reason why code ends an investigation; the closing activity writes a sentence for it. */
 export type EscalationCode =
   | 'CONTEXT_FAILED'
   | 'MODEL_UNAVAILABLE'

@@ -16,18 +16,18 @@ import type { DecideAnswer, Interruption, Pending, ReceivedDecision } from './ou
 
 /** Most decisions that one activity handles. */
 const batchSize = 100
-/** Most signals per run. More are a flood, after which the run only reads its row at intervals. */
+/** Most signals that a run handles. After more signals, the run only reads its row at intervals. */
 export const signalsPerRun = 5_000
 
 type Waiting = { decision: ReceivedDecision; answer(answer: DecideAnswer): void; fail(error: unknown): void }
 
 type DecisionQueue = {
-  /** Counts one message of any kind. Returns false if this run accepts no more. */
+  /** Counts one message of any kind. Returns false if this run has handled too many messages. */
   admitSignal(): boolean
   isOverLimit(): boolean
   /**
-   * Returns the answer once the decision was handled. A repetition of a waiting decision gets the
-   * same answer.
+   * Returns the answer once the decision was handled. A decision that is sent twice while it waits
+   * gets one answer.
    */
   weigh(decision: ReceivedDecision): Promise<DecideAnswer>
 }
@@ -86,17 +86,16 @@ const order: readonly Interruption[] = ['stopped', 'cancel', 'alert_resolved']
 type Interruptions = {
   add(why: Interruption): void
   /**
-   * Takes the next interruption to check; a stop comes before ended alerts. Null if no interruption
-   * is left.
+   * Takes the next interruption to check: a stop before the end of alerts. Null if none is left.
    */
   take(): Interruption | null
   isAny(): boolean
 }
 
 /**
- * Keeps interruptions until they are checked. `isKeepingAll`: a stop signal that no person sent
- * must not hide that the alerts ended. Runs of version 0.1.0 kept only one interruption, and a stop
- * replaced ended alerts.
+ * Keeps interruptions until they are checked. `isKeepingAll`: whether the end of the alerts is kept
+ * beside a stop signal, which may not be from a person. Runs of version 0.1.0 kept only one
+ * interruption, and a stop replaced the end of the alerts.
  */
 export function createInterruptions(isKeepingAll: boolean): Interruptions {
   const waiting = new Set<Interruption>()
@@ -137,8 +136,8 @@ export type RunState = {
   interruptions: Interruptions
   decisions: DecisionQueue
   /**
-   * Counts reasons to read the row again; `seenWakes`: the number of these reasons after which a
-   * wait has already read the row.
+   * Counts reasons to read the approval's row again. `seenWakes`: the count up to which a wait has
+   * read the row.
    */
   wakes: number
   seenWakes: number
@@ -195,7 +194,7 @@ export async function think(incidentId: string, attempt: number, turn: number) {
 
 /**
  * Waits for a slot of the model. The wait does not count against the time limit of the answer. A
- * wait that no worker takes ends after a minute, because workers of an earlier build take none.
+ * wait that no worker takes ends after a minute, because workers of an earlier build take no waits.
  */
 export async function awaitSlot(incidentId: string, attempt: number, turn: number) {
   const options = {

@@ -24,14 +24,12 @@ const thinkOn = 'think-on'
 
 /** Most decisions that a run of version 0.1.0 handled. */
 const decisionsPerRun = 200
-/**
- * Most stop signals that are checked during a model's answer; later ones wait for the next step.
- */
+/** Most stop signals that are checked during a model's answer; the next step checks the others. */
 const stopChecksPerRun = 20
 
 /**
- * Whether a model's answer continues after the alerts' end. Asks Temporal (`patched`) only for runs
- * that are not guarded.
+ * Whether a model may finish its answer after the alerts ended. Asks Temporal (`patched`) only for
+ * runs that are not guarded.
  */
 export function finishesAnswers(run: RunState): boolean {
   return run.isGuarded || patched(thinkOn)
@@ -91,7 +89,7 @@ async function applySignal(run: RunState, sent: DecisionMessage, decision: 'appr
     if (!run.isGuarded) await applyUnguarded(run, { ...sent, decision }, 'signal')
     else if (run.decisions.admitSignal()) await run.decisions.weigh(parseDecision('signal', sent, decision))
   } catch {
-    // Ignores the failure, because the row is unchanged and a later check reads it.
+    // Ignores the failure, because the row of the approval is unchanged and is read later.
   }
 }
 
@@ -117,8 +115,8 @@ function interrupt(run: RunState, why: Interruption): void {
 }
 
 /**
- * Cancels the model's answer if a person wants the run to stop. Runs one check at a time, and then
- * one more check if messages came meanwhile.
+ * Cancels the model's answer if a person wants the run to stop. Only one check runs at a time.
+ * Signals during a check cause one more check.
  */
 async function stopThinking(run: RunState): Promise<void> {
   const { stop } = run
@@ -134,7 +132,7 @@ async function stopThinking(run: RunState): Promise<void> {
       if (isWanted) run.thinking?.cancel()
     }
   } catch {
-    // Ignores the failure, because the next step checks again.
+    // Ignores the failure, because the next step checks for a stop again.
   } finally {
     stop.isLooking = false
   }

@@ -18,8 +18,8 @@ import { finishesAnswers } from './signals.ts'
 /** Milliseconds between reads of the row in a run that is over its signal limit. */
 const pollMs = 30_000
 /**
- * Number of checks that directly follow their signals. A pause of `betweenLooksMs` precedes each
- * later check.
+ * Number of checks for a stop that run directly after their signals. A pause of `betweenLooksMs`
+ * precedes each later check.
  */
 const promptLooks = 20
 const betweenLooksMs = 1_000
@@ -43,7 +43,7 @@ export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
       try {
         await whileThinking(run, () => awaitSlot(incidentId, attempt, turn))
       } catch {
-        // Ignores a stop or a failed wait, because the loop checks again.
+        // Ignores a stop or a failed wait, because the loop then checks for interruptions.
       }
     },
     act: async (turn, call, tool, approvalId) => {
@@ -71,7 +71,7 @@ export function buildPorts(run: RunState, limits: LoopLimits): LoopPorts {
   }
 }
 
-/** Runs a request to the model, or a wait for one, so that a stop can cancel it. */
+/** Runs a request to the model, or a wait for the model, so that a stop can cancel it. */
 async function whileThinking<T>(run: RunState, ask: () => Promise<T>): Promise<T> {
   try {
     run.thinking = new CancellationScope()
@@ -120,7 +120,7 @@ async function readDecisionWhenWoken(
   const { incidentId, attempt } = run.input
   let waitMs = expiresInMs
   for (let looks = 1; ; looks += 1) {
-    // Counts a wake from before this wait too, which costs one read of the row.
+    // Counts a wake from before this wait too: at worst, the row is read once more than needed.
     await condition(() => run.wakes > run.seenWakes, run.decisions.isOverLimit() ? Math.min(waitMs, pollMs) : waitMs, {
       summary: 'a person decides',
     })
@@ -135,8 +135,7 @@ async function readDecisionWhenWoken(
 }
 
 /**
- * Waits while the alerts have to stay quiet. Signals do not shorten the wait, unless the run has to
- * end.
+ * Waits while an ending is too early. Signals do not shorten the wait, unless the run has to end.
  */
 async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'interrupted'> {
   const until = Date.now() + waitMs
@@ -171,14 +170,14 @@ async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
 async function continueAsNewIfSuggested(run: RunState, limits: LoopLimits, progress: LoopProgress): Promise<void> {
   if (!workflowInfo().continueAsNewSuggested || run.interruptions.isAny()) return
   await condition(allHandlersFinished)
-  // Does not continue as new if a message came while a handler ended, because the message would be
-  // lost with this run. The next turn checks it.
+  // Does not continue as new if a message came while the handlers ended, because the message would
+  // be lost with this run. The next turn checks the message.
   if (run.interruptions.isAny()) return
   await continueAsNew<typeof InvestigateIncident>({ ...run.input, resume: { progress, ...limits } })
 }
 
 /**
- * Signals the group. A failure is ignored, because a group that has ended reads the same from the
+ * Signals the group. Ignores a failure, because a group that runs later reads the same from the
  * rows.
  */
 export async function signalGroup(run: RunState, what: ChildReport): Promise<void> {

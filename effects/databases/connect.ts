@@ -27,8 +27,8 @@ export async function requireWritable({ db }: Pick<DatabaseDeps, 'db'>, name: st
 }
 
 /**
- * Does the work in a session of the login for writes, and ends the session. Converts a server's
- * refusal.
+ * Does the work in a session of the login for writes, and ends the session. Converts refusals of
+ * the server to EffectRefused.
  */
 export async function withWriter<T>(
   deps: DatabaseDeps,
@@ -90,7 +90,7 @@ function toRefusal(
   if (code === 'refused_login')
     return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login for writes: ${said}`)
   if (code === 'rejected') return new EffectRefused('conflict', 'SERVER_REFUSED', `${name} refused it: ${said}`)
-  // Distinguishes a lost session from a session that was never open, in which nothing was sent.
+  // Distinguishes a lost session from a session that was never open, and so sent nothing.
   return new EffectRefused(
     'unavailable',
     session ? 'DATABASE_LOST' : 'DATABASE_AWAY',

@@ -11,8 +11,8 @@ import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
  * Three of the four writes, at MySQL and MariaDB. MariaDB compares and acts in one block. MySQL has
- * no blocks outside of a procedure, so there the comparison comes directly before the act; no
- * session's number is given twice.
+ * no blocks outside of a procedure, so it compares directly before it acts. MySQL never gives a
+ * session's number a second time.
  */
 
 type Row = Record<string, SqlValue>
@@ -31,7 +31,7 @@ const queryIdSql = ({ product }: ServerFacts): string =>
     : `(select e.event_id from performance_schema.threads h join performance_schema.events_statements_current e on e.thread_id = h.thread_id
         where h.processlist_id = p.id and e.nesting_event_level = 0 order by e.event_id desc limit 1)`
 
-/** Columns by which a session is compared. */
+/** Columns by which a session is compared with its state at the decision. */
 const comparedSql = (server: ServerFacts): string => `p.id as pid, ${beganSql(server)} as began, p.user, p.host,
   coalesce(p.command = 'Sleep', false) as idle, ${queryIdSql(server)} as query_id`
 

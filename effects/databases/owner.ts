@@ -20,14 +20,14 @@ type Owner = {
 const owners: readonly Owner[] = [
   {
     name: 'Patroni',
-    // Recognises Patroni by its sessions and its settings. Anybody may use the name of its
-    // sessions, so they also have to belong to a superuser. Patroni sets all of these settings on
+    // Recognises Patroni by its sessions and its settings. Anybody may use the name of Patroni's
+    // sessions, so a session also has to belong to a superuser. Patroni sets these 13 settings on
     // the command line: CMDLINE_OPTIONS in patroni/postgresql/config.py.
     mark: `exists (select from pg_stat_activity a join pg_roles r on r.rolname = a.usename where r.rolsuper and a.application_name ~ '^Patroni( |$)')
       or (select count(*) = 13 from pg_settings where source = 'command line' and name in ('listen_addresses', 'port', 'cluster_name', 'wal_level', 'hot_standby', 'wal_log_hints',
         'max_connections', 'max_wal_senders', 'max_replication_slots', 'max_prepared_transactions', 'max_locks_per_transaction', 'max_worker_processes', 'track_commit_timestamp'))`,
-    // Matches every slot, because Patroni drops slots that it does not know, so a slot that stays
-    // is a member's or in its configuration.
+    // Matches every slot: Patroni drops unknown slots, so any slot that stays belongs to a member
+    // or is in Patroni's configuration.
     keeps: /./,
     instead: 'remove the member, or the slot by "patronictl edit-config"',
   },

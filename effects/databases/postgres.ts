@@ -74,8 +74,9 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
   )
   return {
-    // Compares when the query began, because a later query is another query. To end a session, its
-    // transaction counts, so that an idle session in it stays the same.
+    // Compares when the query began, because a later query is another query. Before a session is
+    // ended, its transaction is compared, so that an idle session in one transaction stays the
+    // same.
     compared: {
       started,
       pid,
@@ -102,8 +103,8 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
 }
 
 /**
- * Lists the sessions that wait, each below the one for which it waits, as far as their names are
- * known.
+ * Lists the sessions that wait, each below the session for which it waits, as far as the names of
+ * sessions are known.
  */
 function sayBlocked(root: number, count: number, blocked: string): string[] {
   if (count === 0) return ['no session waits for it']
@@ -119,7 +120,7 @@ function sayBlocked(root: number, count: number, blocked: string): string[] {
     }
   }
   add(root, 1)
-  // Lists the sessions that wait for one without a name at the first level.
+  // Lists sessions that wait for a session without a known name at the first level.
   for (const { pid, who } of waiting) if (!seen.has(pid)) lines.push(`· ${pid} ${redact(who)}`)
   const more = count > waiting.length ? [`· ${count - waiting.length} more`] : []
   return [`${formatCount(count, 'session')} waiting for it:`, ...lines, ...more]
@@ -140,7 +141,7 @@ const gone = (act: SessionAct): EffectRefused =>
     `There is no session ${act.pid} that began at ${act.began}: it has ended.`,
   )
 
-/** Compares as close to the signal as possible: a view would first join names. */
+/** Compares directly before the signal. A view would join names of users and databases first. */
 const actSql = (call: string, moment: string): string => `
   select ${call}(a.pid) as done from pg_stat_get_activity($1) a
   where ${time('a.backend_start')} = $2 and a.state is not distinct from $3 and ${time(moment)} is not distinct from $4
@@ -215,7 +216,7 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
 const dropSql = `select nightshift.drop_inactive_slot($1, $2) as done where ${startedSql} = $3`
 
 /**
- * Resumes the replay. The `case` calls none of the three functions if the server is no longer a
+ * Resumes the replay. The `case` calls no function for replicas if the server is no longer a
  * replica.
  */
 const resumeSql = `
@@ -235,8 +236,8 @@ async function find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTa
 }
 
 /**
- * Sends one statement that first compares the state of the decision. Returns true if the statement
- * did something.
+ * Sends one statement that first compares the state with the state at the decision. Returns true if
+ * the statement did something.
  */
 async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {
   const ask = async (sql: string, values: SqlValue[]) => (await session.write({ sql, values })).rows[0]?.done === true

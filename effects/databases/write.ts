@@ -15,7 +15,7 @@ import { postgresWriter } from './postgres.ts'
 /** The target of a write, as the server shows it now. */
 export type FoundTarget = {
   /**
-   * The state at the decision. The write compares exactly this, and is refused if the state
+   * The state at the decision. The write compares exactly this state, and is refused if the state
    * differs.
    */
   compared: Record<string, SqlValue>
@@ -25,8 +25,8 @@ export type FoundTarget = {
 }
 
 /**
- * Carries out the writes at one product. Throws EffectRefused for its refusals, and DatabaseError
- * for those of the server.
+ * Carries out the writes at one product. Throws EffectRefused if Nightshift refuses, and
+ * DatabaseError if the server refuses.
  */
 export type DatabaseWriter = {
   /** `reader`: the user with which the source reads; that user's sessions are Nightshift's own. */
@@ -49,8 +49,8 @@ const risks: Record<DatabaseAct['write'], Risk> = {
 type Named = { name: string; act: DatabaseAct }
 
 /**
- * Fingerprint of the state at the decision. Includes the server's address, because a source's name
- * may lead to another server later.
+ * Fingerprint of the target's state. Includes the server's address, because a source's name may
+ * lead to another server later.
  */
 const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
   digestOf({ server: addressOf(url), ...compared })
@@ -76,7 +76,7 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
 }
 
 /**
- * Reads the target of a write. Throws if its state is not the state that people approved. The write
+ * Reads the target of a write. Throws if the target's state is not the approved state. The write
  * compares the returned state once more.
  */
 export async function requireSameTarget(

@@ -31,9 +31,8 @@ export function findApprovalNeed(
   )
   if (verdict?.verdict === 'refuse') return null
   if (verdict?.verdict === 'ask') {
-    // Takes the call for a read if the device would demand approval only because it lacks
-    // knowledge. Unlike the device, the judge here knows the hosts of the inventory and how a guest
-    // is reached.
+    // Takes the call for a read if the device would demand approval only because it knows less. The
+    // judge here knows the hosts of the inventory and how a guest is reached; a device does not.
     const own = judgeOnDevice({ capability: spec.capability, args: spec.toArgs(input) }, { canLook: true })
     const isRead =
       own?.verdict === 'run' ||
@@ -49,7 +48,7 @@ export function findApprovalNeed(
     kindOfSystemPath(path) === 'secret' &&
     terms.roots.some((root) => isInside(path, plainRoot(root.path)))
   ) {
-    // Returns null, because the device refuses a part of a secret file under any grant.
+    // Returns null, because no grant lets the device read a part of a secret file.
     if (Number(args.offset ?? 0) > 0) return null
     return { risk: 'high', why: `${path} counts as secret on ${id}; the read shows secrets that are not recognised` }
   }
@@ -72,9 +71,9 @@ export function findApprovalNeed(
 }
 
 /**
- * Asks a device whether it demands approval now, beyond the prediction: for a read whose program
- * obeys files on the device, which are unknown here. Null if there is nothing to ask, or the device
- * does not know the question.
+ * Asks a device whether it demands approval now. The prediction is not enough for a read whose
+ * program obeys files on the device, which are unknown here. Null if there is nothing to ask, or if
+ * the device does not support the question.
  */
 export async function askApprovalNeed(
   deps: EffectDeps,
@@ -92,8 +91,8 @@ export async function askApprovalNeed(
   const reply = await askDevice(deps, device, { ...at, key, capability, args, rehearse: true })
   const result = reply.kind === 'answer' && reply.answer.ok ? reply.answer.result : null
   const unmet = result?.unmet
-  // Treats the call as not allowed if the device made a dry run of it: the device took the call for
-  // a write, so it does not have such a manifest yet.
+  // Treats the call as not allowed if the device made a dry run of it. The device took the call for
+  // a write, so its manifest does not allow the call yet.
   if (verdict.rootRead && (unmet === undefined || result?.told !== undefined)) {
     return { risk: 'critical', why: `the manifest that ${device.id} holds does not allow this command as root` }
   }

@@ -43,8 +43,7 @@ export function toRefusalKind(code: MeshErrorCode): RefusalKind {
 /** Formats `device_mesh: shell.exec: approval_required: …`, with the code of the device. */
 export function describeError(capability: string, { error }: Pick<CapabilityAnswer, 'error'>): string {
   const message = error?.message ? `: ${error.message}` : ''
-  // Suggests an update of the agent, which is too old for an argument that the control plane
-  // accepted.
+  // Suggests an update of the agent: it is too old for an argument that the control plane accepted.
   const isOlder = error?.code === 'invalid_arguments' && /Unrecognized key|not known here/.test(error.message)
   const remedy = isOlder ? ". The device's agent is older than this argument: leave it out, or update the agent" : ''
   return `device_mesh: ${capability}: ${error?.code ?? 'failed'}${message}${remedy}`
@@ -160,9 +159,9 @@ const maxTries = 4
 const firstWaitMs = 150
 
 /**
- * Makes one call to a device under one key: however often it is sent, the device's journal lets it
- * run once. The call is a row before it is sent; every repetition has the same request id and
- * grant.
+ * Makes one call to a device under one key: however often the call is sent, the device's journal
+ * lets it run once. The call is written as a row before it is sent. Every repetition has the same
+ * request id and grant.
  */
 export async function askDevice(deps: EffectDeps, device: DeviceRow, request: DeviceRequest): Promise<DeviceReply> {
   const { db, metrics } = deps
@@ -241,8 +240,7 @@ async function send(
       await way.ready(signal)
       const request = issue()
       const answer = await callDevice(way, request, signal)
-      // Sends the call again if the device is busy: it began and journalled nothing, and may have
-      // room soon.
+      // Sends the call again if the device is busy: the device began nothing, and may be free soon.
       if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
@@ -263,8 +261,8 @@ async function send(
 }
 
 /**
- * Follows a long operation to its end, by its lines of output or by polling. Null if the time is
- * over.
+ * Follows a long operation to its end, by its lines of output or by polling. Null if the operation
+ * has not ended in time.
  */
 async function followToEnd(
   way: DeviceWay,
@@ -278,7 +276,7 @@ async function followToEnd(
       const answer = await followOperation(way, requestId, keys.signing, onLine, options)
       if (answer && answer.status !== 'running') return answer
     } catch (error) {
-      // Continues without the lines of output; the loop below polls for the end.
+      // Continues without the lines of output. The loop below polls for the end of the operation.
       if (!(error instanceof HttpError)) throw error
     }
   }

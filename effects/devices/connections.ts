@@ -42,9 +42,7 @@ export type DeviceConnections = {
   ): Promise<void>
   /** Lists the devices that are connected to this process. */
   held(): string[]
-  /**
-   * Tells all agents to connect elsewhere, and waits a few seconds at most for answers under way.
-   */
+  /** Tells all agents to connect elsewhere, and waits at most a few seconds for running answers. */
   stop(): Promise<void>
 }
 
@@ -109,7 +107,7 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
   })
   const timers = [
     every(tickMs, () => tick().catch(report)),
-    // Polls only while database notifications cannot be received.
+    // Polls for relayed answers only while no database notifications can be received.
     every(250, async () => {
       if (!notices.isListening() && relays.asked().length > 0) relays.onNotice('')
     }),
@@ -143,8 +141,7 @@ type World = Omit<Options, 'keys'> & {
 }
 
 /**
- * Renews this process' rows in the database. Returns the devices whose connection this process no
- * longer holds.
+ * Renews this process' rows of connections. Returns the devices whose connection this process lost.
  */
 async function keepRows({ db, processId, name, held }: World): Promise<string[]> {
   await noteProcess(db, { id: processId, name })
@@ -159,8 +156,7 @@ async function keepRows({ db, processId, name, held }: World): Promise<string[]>
 }
 
 /**
- * Tells all agents to connect to another process, and ends the connections once nothing is under
- * way.
+ * Tells all agents to connect to another process. Ends each connection once no call runs over it.
  */
 async function moveAll({ db, processId, held, report }: World): Promise<void> {
   const links = () => [...held.values()].map(({ link }) => link)
@@ -197,8 +193,8 @@ async function holdLink(world: World, link: DeviceLink, from: Parameters<DeviceC
   const before = held.get(id)
   const at = { deviceId: id, connection, processId, process: name, address, agentVersion: version }
   await recordConnection(db, at, before?.run === run)
-  // Welcomes the agent only after the row is written, because any process may call the device from
-  // the welcome on.
+  // Welcomes the agent only after the row is written, because any process may call the device after
+  // the welcome.
   link.tell({ kind: 'welcome', manifest })
   held.set(id, own)
   if (before) endReplaced(before, true)
@@ -222,7 +218,7 @@ function endReplaced({ link }: Held, isReplaced: boolean): void {
   else link.end(closeCodes.refused, 'this device may no longer connect')
 }
 
-/** Sends an agent its manifest if it has another manifest. */
+/** Sends an agent the device's current manifest, if the agent has another one. */
 async function tellManifest(db: Db, own: Held): Promise<void> {
   const device = await deviceById(db, own.link.device)
   if (!device?.manifest || device.manifest.id === own.manifestId) return
@@ -258,7 +254,7 @@ function every(ms: number, act: () => Promise<unknown>): NodeJS.Timeout {
   return setInterval(act, ms).unref()
 }
 
-/** Wakes those who wait for a change of a name, at once or after their time is over. */
+/** Lets callers wait for a change of a named object, until `wake` or until their time is over. */
 function waitersByName() {
   const waiting = new Map<string, Set<() => void>>()
   return {

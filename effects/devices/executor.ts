@@ -63,7 +63,7 @@ export function requireMesh({ mesh }: Pick<EffectDeps, 'mesh'>): Mesh {
   throw new EffectRefused('invalid', 'NO_MESH', detail)
 }
 
-/** Returns the device with that name, whether or not it can be called. */
+/** Returns the device with this name, even if the device cannot be called. */
 export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string): Promise<DeviceRow> {
   const found = await deviceById(db, id)
   if (!found) throw refuseMissing(`device ${id}`)
@@ -72,8 +72,8 @@ export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string):
 
 /**
  * Finds the device that acts for a name: the own agent of a node, host or VM, or the host's agent
- * for a VM without one. A name outside of the inventory may be a device's. Refuses with the reason
- * if no device can be called.
+ * for a VM without an agent. A name that is not in the inventory may be the name of a device.
+ * Refuses with the reason if no device can be called.
  */
 export async function requireExecutor(db: Db, id: string): Promise<Executor> {
   const named = await executableNamed(db, id)
@@ -185,7 +185,7 @@ export function buildReadKey(base: string, what: string): string {
   return `${base}:${what}:${randomUUID()}`
 }
 
-/** Reads the keys. Throws MeshKeyError for a file without any. Null if this API has no mesh. */
+/** Reads the mesh's keys. Throws MeshKeyError for a file without keys. Null without a mesh. */
 export function openMesh(settings: MeshSettings | null): Mesh | null {
   if (!settings) return null
   const { rootKeyFile, signingKeyFile, nextKeyFile, ca, authority } = settings
@@ -202,8 +202,8 @@ export function openMesh(settings: MeshSettings | null): Mesh | null {
 }
 
 /**
- * Stores which keys are in use: manifests name these keys, and the previous key is no longer valid
- * from now on.
+ * Stores which keys are in use. Manifests name these keys, and from now on the previous key is no
+ * longer valid.
  */
 export async function noteKeys(deps: Pick<EffectDeps, 'db'>, mesh: Mesh): Promise<void> {
   await deps.db.transaction().execute((trx) => storeKeys(trx, mesh))
@@ -215,8 +215,8 @@ async function storeKeys(trx: Trx, { keys }: Mesh): Promise<void> {
 }
 
 /**
- * Issues and stores a new manifest for a device, from its settings and the current keys. A
- * connected agent gets the manifest sent; an agent that listens fetches it.
+ * Issues and stores a new manifest for a device, from the device's settings and the current keys. A
+ * connected agent gets the manifest sent; an agent that listens fetches the manifest.
  */
 export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Promise<Manifest> {
   const { keys } = mesh
@@ -229,8 +229,8 @@ export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Pr
 }
 
 /**
- * Whether the device needs a new manifest: it has no manifest, a manifest past half its life, or a
- * manifest without the current keys.
+ * Whether the device needs a new manifest: it has no manifest, the manifest is past half its life,
+ * or the manifest lacks the current keys.
  */
 async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
   const { manifest } = device

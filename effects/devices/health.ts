@@ -30,8 +30,8 @@ export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<Me
 }
 
 /**
- * Records in the audit log that a device lost or regained its sandbox: once, although both
- * processes see it.
+ * Records in the audit log that a device lost or regained its sandbox. Records this once, although
+ * several processes see it.
  */
 async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promise<void> {
   const before = await lockDevice(trx, subject)
@@ -48,7 +48,7 @@ async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promi
 const healthEveryMs = 30_000
 
 /**
- * Stores the keys, and every 30 s reads the health of devices: of agents that listen, and of agents
+ * Stores the keys. Every 30 s, reads the health of devices: of agents that listen, and of agents
  * connected to this process. Returns a function that stops the reads.
  */
 export function watchMesh(deps: EffectDeps): () => void {
@@ -82,8 +82,8 @@ async function lookAtDevices(deps: EffectDeps, mesh: Mesh): Promise<void> {
     const { id, url } = device
     if (url !== null) await askHealth(deps, device)
     else if (held.has(id)) {
-      // Renews a manifest past half its life. An agent that listens fetches it; an agent connected
-      // here gets it sent.
+      // Renews a manifest past half its life. An agent that listens fetches the manifest; an agent
+      // that is connected here gets it sent.
       if (isPastHalf(device)) await currentManifest(deps, mesh, device)
       await askHealth(deps, device)
     } else if (!connections.get(id)?.isConnected)

@@ -23,8 +23,8 @@ const packed = /\.(gz|xz|zst|bz2|zip)$/
 
 /**
  * Lists at most six log files that the machine's agent may read, the newest first. The files are in
- * the agent's directories with the name `log` or `logs`, or in such a directory directly below
- * another. Reads no log. Empty if no agent can list files.
+ * those directories of the agent that are named `log` or `logs`, or in such a directory directly
+ * below another directory of the agent. Reads no log file. Empty if no agent can list files.
  */
 export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Promise<LogFile[]> {
   const executor = await executorOf(deps.db, resource)
@@ -36,14 +36,14 @@ export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Pro
     .flatMap((path) => ['logs', 'log'].map((name) => `${path === '/' ? '' : path}/${name}`))
   const directories = [...named, ...below].slice(0, maxDirectories)
   // Queries all directories at once, so that an agent that does not respond delays the context by
-  // one deadline, not by one for each directory.
+  // one deadline only.
   const files = (await Promise.all(directories.map((path) => filesIn(deps, executor, path)))).flat()
   return files.sort((a, b) => Date.parse(b.changed) - Date.parse(a.changed)).slice(0, maxFiles)
 }
 
 const list = specOf('fs.list')
 
-/** Finds the machine's own agent; null if it cannot be called now or does not list files. */
+/** Finds the machine's own agent; null if the agent cannot be called now or does not list files. */
 async function executorOf(db: Db, resource: ResourceRef): Promise<Executor | null> {
   const own = executable.safeParse({ kind: resource.kind, id: resource.id }).data
   if (!own) return null

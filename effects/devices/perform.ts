@@ -54,7 +54,7 @@ export async function performWrite(
 }
 
 /**
- * Makes a run's call. The output of the call becomes rows of the incident, and the end of the run
+ * Makes the call of a run. The call's output becomes rows of the incident, and the end of the run
  * cancels the call.
  */
 export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request: DeviceRequest): Promise<DeviceReply> {
@@ -77,8 +77,8 @@ export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request
 }
 
 /**
- * Reads a write's ending from the device's answer; null if it is unknown. A command that ran and
- * failed is `failed`, and its output is kept.
+ * Reads a write's ending from the device's answer; null if the ending is unknown. A command that
+ * ran and failed is `failed`, and its output is kept.
  */
 export function toDeviceEnding(
   { executor, mapped }: Pick<AnnouncedCall, 'executor' | 'mapped'>,
@@ -151,8 +151,8 @@ function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCa
 }
 
 /**
- * Limits of the rows with output: at most two rows a second, and a limited number, because the
- * result holds the whole output.
+ * Limits of the rows with lines of output: at most two rows a second and forty rows, because the
+ * result of the call holds the whole output.
  */
 const flushEveryMs = 500
 const maxRowCharacters = 4_000
@@ -162,15 +162,15 @@ const maxLineCharacters = 500
 type LineRows = {
   add(line: string): void
   /**
-   * Writes the remaining lines. Writes none if the operation ended before its first row, because
-   * its result holds them.
+   * Writes the remaining lines. Writes no line if the operation ended before its first row, because
+   * its result holds all lines.
    */
   end(): Promise<void>
 }
 
 /**
- * Writes the lines of a long operation as rows while it runs. `append` cleanses them of secrets.
- * Leaves out lines beyond the limits; the row has the number of these lines.
+ * Writes the lines of a long operation as rows while the operation runs. `append` removes secrets
+ * from the lines. Leaves out lines beyond the limits; the row has the number of these lines.
  */
 function createLineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault: (error: unknown) => void): LineRows {
   const { incidentId, turn, metadata } = started

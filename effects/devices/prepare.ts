@@ -37,7 +37,7 @@ type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootRe
   touches?: ResourceRef[]
 }
 
-/** A call on the device that carries it out, with its step key and incident. */
+/** A call with the device that carries it out, its step key and its incident. */
 type CallOnDevice = {
   executor: Executor
   mapped: MappedCall
@@ -75,8 +75,8 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
 }
 
 /**
- * Describes the effect of a call without a row. `at`: the run of the call, and the key for its
- * reads.
+ * Describes the effect of a call without a row. `at`: the run of the call, and the key from which
+ * the keys of its reads are made.
  */
 export async function prepareDeviceCall(
   deps: EffectDeps,
@@ -97,8 +97,8 @@ export async function prepareDeviceCall(
     asks || spec.effect === 'write'
       ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId, names })
       : { fingerprint: '', rehearsal: null, why: null }
-  // Leaves out reads as root if the call goes through a host, because there it becomes another
-  // command, which the device does not run itself.
+  // Leaves out reads as root if the call goes through a host: there the call is another command,
+  // which the device does not run as root.
   const rootReads = through === null ? getRootReads(device, mapped.capability) : undefined
   const guest = await findGuest(deps.db, executor, rehearsal?.container ?? input.container)
   return {
@@ -131,9 +131,9 @@ function aboutOf(rehearsal: Record<string, unknown> | null): string | null {
 }
 
 /**
- * Finds the guest that runs as this container on this host, because two calls that name the same
- * guest must not run at once. Other containers are not resources; the lease of their device covers
- * them.
+ * Finds the guest that runs as this container on this host, because two calls to the same guest
+ * must not run at once. A container that is no guest is no resource; the lease of the device covers
+ * it.
  */
 async function findGuest(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
   const named = typeof container === 'string' ? await executableNamed(db, container) : null
@@ -147,21 +147,21 @@ const notAsRoot = 'This device does everything as root, so each read would requi
 const notThroughHost = 'The guest is reached through the agent of its host, which has no dry run inside a guest.'
 
 /**
- * Reads the fingerprint of the state that the action depends on, and makes the dry run, both on the
+ * Reads the fingerprint of the state on which the action depends, and makes the dry run, on the
  * device now.
  */
 async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal> {
   const { executor, mapped, key, incidentId } = call
   const { spec, input, capability, args } = mapped
   const { device, through } = executor
-  // Includes the device and the user, because they are part of what a person approves.
+  // Includes the device and the user in the fingerprint: a person approves them too.
   const by = { device: device.id, mode: device.mode, through }
   const withoutRehearsal = (state: object, why: string | null): Rehearsal => ({
     fingerprint: digestOf(state),
     rehearsal: null,
     why,
   })
-  // Reads nothing beforehand on a device that acts as root, because there every read needs its own
+  // Reads nothing beforehand on a device that acts as root, because each read there needs an
   // approval.
   if (device.mode === 'sudo') return withoutRehearsal(by, notAsRoot)
   // Makes no dry run for a guest behind `pct`, of which the host knows nothing. A container guest
@@ -190,8 +190,8 @@ async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal
 }
 
 /**
- * Whether the device cannot make a dry run of the call, or demands approval. The call may still be
- * proposed.
+ * Whether the device cannot make a dry run of the call, or demands approval for it. The call may
+ * still be proposed.
  */
 function isWithoutRehearsal(code: string | undefined): boolean {
   return code === 'capability_unavailable' || code === 'approval_required'

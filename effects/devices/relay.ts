@@ -41,11 +41,11 @@ type Relays = {
   /** Makes an exchange through the process that holds this connection. */
   ask(at: DeviceConnection & { processId: string }, ask: DeviceAsk): Promise<BegunAnswer>
   /**
-   * Ends the exchanges over any other connection of this device, because their answers cannot come
-   * any more.
+   * Ends the exchanges over any earlier connection of this device, because no answer can come over
+   * that connection any more.
    */
   onConnection(deviceId: string, connection: string | null): void
-  /** Handles a notification of another process. An empty one means: check everything. */
+  /** Handles a notification of another process. An empty notification means: check everything. */
   onNotice(text: string): void
   /** Lists the devices to which exchanges through other processes are under way. */
   asked(): string[]
@@ -84,8 +84,8 @@ export function openRelays(world: RelayWorld): Relays {
       await askRelay(db, { ...relay, sealed }, Math.ceil(takenWithinMs / 1_000))
     } catch (error) {
       report(error)
-      // Fails the exchange, although the row may have been written. A process that takes it then
-      // finds nobody who waits, and the device's journal has the call.
+      // Fails the exchange, although the row may have been written. A process that takes the row
+      // later finds no waiting request, and the device's journal has the call.
       fail(id, new HttpError('protocol', `${at.deviceId} could not be reached through ${at.process}`, true))
     }
     const timer = setTimeout(() => void takeBack(id, at).catch(report), takenWithinMs)
@@ -129,9 +129,7 @@ export function openRelays(world: RelayWorld): Relays {
   }
 }
 
-/**
- * Gives one piece of an answer to the request that waits for it; the last piece ends the exchange.
- */
+/** Gives one piece of an answer to the waiting request; the last piece ends the exchange. */
 function takePiece(asked: Map<string, Asked>, seal: Seal, { relayId, n, sealed }: RelayPiece): void {
   const found = asked.get(relayId)
   const plain = found && seal.open(sealed, `answer ${relayId} ${n}`)
@@ -201,7 +199,7 @@ function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
     add(frame: Buffer) {
       waiting.push(frame)
       writing ??= writeAll()
-      // Ignores the error here, because `done` gets it.
+      // Ignores the error here, because `done` reports the error.
       writing.catch(() => {})
     },
     async done() {
@@ -241,7 +239,7 @@ function readError(piece: Buffer): HttpError {
   return new HttpError(code, message, retryable)
 }
 
-/** Runs each kind of work once at a time. Requests during a run cause one more run. */
+/** Runs each kind of work at most once at a time. Requests during a run cause one more run. */
 function oneAfterTheOther(report: (error: unknown) => void): (kind: string, work: () => Promise<void>) => void {
   const running = new Map<string, { again: boolean }>()
   return function run(kind, work) {

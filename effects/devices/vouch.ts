@@ -13,8 +13,8 @@ type RunOfCall = { incidentId: string; attempt: number }
 
 /**
  * Lists the names in a call's command, of containers and the like, that the call's run has looked
- * up on this resource. The names are read from rows here and sent under the control plane's
- * signature, because a device knows no such names and trusts no worker.
+ * up on this resource. The names are read from rows here and sent with the control plane's
+ * signature, because a device does not know them and trusts no worker.
  */
 export async function namesVouched(
   { db }: Pick<EffectDeps, 'db'>,
@@ -28,9 +28,7 @@ export async function namesVouched(
   return namesRestedOn(look, namesKnownOn(state.resolved, [resource], Date.now()))
 }
 
-/**
- * Lists the names that the command uses; none if the command needs approval even with these names.
- */
+/** Lists the names that the command uses; empty if the command needs approval in any case. */
 function namesRestedOn(look: DeviceProbe, known: ReadonlySet<string>): string[] {
   const verdict = judgeOnDevice(look, { knownNames: known })
   return verdict?.verdict === 'run' ? verdict.names : []
@@ -39,8 +37,8 @@ function namesRestedOn(look: DeviceProbe, known: ReadonlySet<string>): string[] 
 type KnownOnDevice = Pick<CommandContext, 'knownNames' | 'rootReads' | 'canLook'>
 
 /**
- * Returns the verdict that the device would reach, which knows no hosts and sees no containers.
- * Null for a call without a command.
+ * Returns the verdict that the device would reach. The device knows no hosts and sees no
+ * containers. Null for a call without a command.
  */
 export function judgeOnDevice({ capability, args }: DeviceProbe, known: KnownOnDevice = {}): CommandVerdict | null {
   const directory = typeof args.cwd === 'string' ? args.cwd : '/'

@@ -64,8 +64,8 @@ export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): P
 
 /**
  * Reads on the device whether an announced write's condition is true now, if the read needs no
- * approval. Otherwise `holds` is null, because the device's "done" proves nothing. A failed write
- * never holds. Refuses if the device cannot be read now.
+ * approval. Otherwise `holds` is null, because the device's "done" proves nothing. For a failed
+ * write `holds` is never true. Refuses if the device cannot be read now.
  */
 export async function observeCall(deps: EffectDeps, id: string, stepKey: string): Promise<Observation> {
   const started = await eventByStepKey(deps.db, stepKey, 'tool_started')
@@ -96,9 +96,7 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
   return { holds: null, observed: `the call ran, and nothing proves that it worked: ${spec.proof.otherwise}` }
 }
 
-/**
- * Returns why a write failed; null for a write that was done, and for one whose ending is unknown.
- */
+/** Returns why a write failed; null for a write that was done, or whose ending is unknown. */
 function whyFailed({ status, detail, result }: WriteRecord, mapped: Pick<MappedCall, 'spec' | 'input'>): string | null {
   // Checks the exit code after `done` too, because earlier versions did not read it.
   if (status === 'done') return whyEndedBadly(mapped, result)
@@ -107,8 +105,8 @@ function whyFailed({ status, detail, result }: WriteRecord, mapped: Pick<MappedC
 }
 
 /**
- * Returns why the run's write was refused before it was accepted; null if the run does not know
- * that yet.
+ * Returns why the run's write was refused before its key was accepted; null if no row of the run
+ * has the refusal yet.
  */
 async function whyNeverStarted({ db }: Pick<EffectDeps, 'db'>, stepKey: string): Promise<string | null> {
   const finished = await eventByStepKey(db, siblingKey(stepKey, 'tool_finished'), 'tool_finished')

@@ -15,7 +15,7 @@ import { type Credentials, openCredentials, readCa, runCommand } from './command
 import { type Jobs, type ResourceJob, requireJob } from './jobs.ts'
 
 type StepRun = {
-  /** The step, with the placeholders filled in for its resource. */
+  /** The step, with its placeholders replaced by values of the resource. */
   step: JobStep
   isCheck: boolean
   key: string
@@ -26,7 +26,7 @@ type StepRun = {
 
 /**
  * The end of a step. `lost`: the step may have begun, and its end is unknown. `isAskable`: the
- * step's system can be queried later.
+ * system that runs the step can be queried later.
  */
 type StepEnd =
   | { kind: 'ended'; outcome: JobOutcome }
@@ -104,13 +104,13 @@ export type CheckFound = {
   wouldChange: boolean | null
   outcome: JobOutcome
   fingerprint: string
-  /** The job's system did something else than requested. */
+  /** Whether the job's system did something else than the check mode that was requested. */
   isOtherwise: boolean
 }
 
 /** Most parallel checks in this process, because checks begin without approval. */
 const maxChecks = 4
-/** Milliseconds that a caller waits; while the check runs, the caller asks again. */
+/** Milliseconds that a caller waits for a check. While the check runs, the caller asks again. */
 const answerWithinMs = 20_000
 /** Milliseconds after which the result of a check that nobody took is dropped. */
 const keptMs = 10 * 60_000
@@ -168,8 +168,8 @@ const volatile = [
 ]
 
 /**
- * Fingerprints the declaration and the output of its check mode; without a check, the declaration
- * alone.
+ * Fingerprints the declaration of a job and the output of its check mode; without a check mode,
+ * only the declaration.
  */
 function fingerprintOf({ definition, resource }: ResourceJob, check: JobCheck | null, outcome: JobOutcome | null) {
   const ignored = [...volatile, ...(check?.ignore ?? []).map((each) => new RegExp(each, 'gm'))]
@@ -185,9 +185,9 @@ export function matchesDefinition(fingerprint: string, { definition }: ResourceJ
 export const jobSlot = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
 
 /**
- * Describes a job's effect for its approval card, by the output of its check mode, run now. Returns
- * null while the check runs: a later call with the same key takes the result. Refuses if the check
- * fails, or reports that nothing would change.
+ * Describes a job's effect for its approval card, by the output of its check mode, which runs now.
+ * Returns null while the check runs; a later call with the same key takes the result. Refuses if
+ * the check fails, or reports that nothing would change.
  */
 export async function prepareJob(deps: Deps, named: Named, key: string): Promise<Preparation | null> {
   const job = await requireJob(deps, named)
@@ -250,8 +250,8 @@ export async function noteOtherwise(
 }
 
 /**
- * Begins a check, or joins a running one for the same question. A result is taken only once, so
- * that the next question checks again.
+ * Begins a check, or joins a running check for the same question. A result is taken only once, so
+ * that the next question begins a new check.
  */
 async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question: string): Promise<CheckFound | null> {
   const slot = `${jobSlot(job)} ${job.definition} ${question}`
@@ -324,7 +324,7 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
     targets: [{ kind, id }],
     identity: { job: declared.name, kind, id },
     stateFingerprint: found?.fingerprint ?? fingerprintOf(job, null, null),
-    // Demands approval each time, because a job is the operator's own, with unknown effects. No
+    // Demands approval each time, because an operator wrote the job and its effects are unknown. No
     // grant covers a job.
     asks: found
       ? { risk: 'medium', why: 'a declared job requires approval every time' }

@@ -10,7 +10,7 @@ import { cleanse } from '../../safety/redact.ts'
 type Command = {
   argv: readonly string[]
   cwd: string | undefined
-  /** Variables in addition to those of `passedOn`. */
+  /** Variables of the program, in addition to those of `passedOn`. */
   env: Record<string, string>
   timeoutMs: number
 }
@@ -20,12 +20,12 @@ const headBytes = 16_000
 const tailBytes = 48_000
 /** Milliseconds between the signal that asks a program to end and the one that kills it. */
 const graceMs = 3_000
-/** Milliseconds in which the rest of a program's output is read from its pipes. */
+/** Milliseconds after the end of a program in which its pipes are still read. */
 const drainMs = 250
 
 /**
- * Variables that any program gets. No other is passed on, because this process' variables hold
- * secrets.
+ * Variables that any program gets. No other variable of this process is passed on, because the
+ * variables hold secrets.
  */
 const passedOn = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
@@ -37,8 +37,8 @@ const groups = new Set<number>()
 let watching = false
 
 /**
- * Runs a program without a shell, in a process group, with a time limit. The deadline ends the
- * whole group, and so does the end of the program. Never throws: a failed start is an outcome.
+ * Runs a program without a shell, in a process group, with a time limit. The whole group is ended
+ * at the time limit, and also when the program ends. Never throws: a failed start is an outcome.
  */
 export async function runCommand({ argv, cwd, env, timeoutMs }: Command): Promise<JobOutcome> {
   const [program = '', ...args] = argv
@@ -109,7 +109,7 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // Ignores the error, because nothing of the group is left.
+    // Ignores the error, because no process of the group is left.
   }
 }
 
@@ -133,7 +133,7 @@ export type Credentials = {
   fill(values: Record<string, Value>): Record<string, string>
   /** Hides the credentials in a system's answer. */
   hide: CredentialHider
-  /** Removes the credentials from a text, and everything else that looks like a secret. */
+  /** Removes the credentials from a text, and also everything that looks like a secret. */
   cleanse(text: string): string
 }
 
@@ -145,7 +145,7 @@ export function openCredentials(): Credentials {
     hider = hideCredentials([...known.add(secret)])
     return secret
   }
-  // Calls the current hider, because more credentials may be read after this object was passed on.
+  // Calls the current hider, because more credentials may be read after this object is in use.
   const hide: CredentialHider = { text: (text) => hider.text(text), value: (value) => hider.value(value) }
   return {
     hide,

@@ -71,8 +71,8 @@ function requireDeclared(jobs: Jobs, name: string): DeclaredJob {
 }
 
 /**
- * Returns the job for a resource. Refuses if the job or the resource does not exist, they do not
- * fit together, or a name has several meanings.
+ * Returns the job for a resource. Refuses if the job or the resource does not exist, if the job
+ * does not fit the resource, or if the name means several resources.
  */
 export async function requireJob(
   { db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>,
@@ -105,8 +105,8 @@ export async function requireJob(
 }
 
 /**
- * Fills placeholders only in the command or request that runs. The declaration's patterns stay as
- * they are.
+ * Fills placeholders only in the command or request that runs. The patterns of the declaration stay
+ * unchanged.
  */
 function fillCheck(check: NonNullable<DeclaredJob['check']>, words: ResourceJob['resource']) {
   const { timeoutSeconds, okExitCodes, noChanges, ignore, ...step } = check

@@ -13,8 +13,8 @@ import { type ResourceJob, requireJob } from './jobs.ts'
 const maxJobs = 3
 
 /**
- * Checks, before the key is accepted, that the declaration is the one of the decision and that
- * another job may run.
+ * Checks, before the key is accepted, that the declaration is still the one at the decision, and
+ * that one more job may run.
  */
 export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, ifMatch: string | undefined): void {
   if (!ifMatch) {
@@ -39,9 +39,9 @@ type Performing = {
 }
 
 /**
- * Checks again if the last check is old, and runs the job. Only one job at a time runs on a
- * resource, over all processes. Returns null if the job's system still works or does not answer;
- * that system is then queried by the job's id.
+ * Runs the check mode again if the last check is old, and then the job. Only one job at a time runs
+ * on a resource, over all processes. Returns null if the job's system still works or does not
+ * answer; that system is then queried by the job's id.
  */
 export async function performJob(deps: EffectDeps, job: ResourceJob, by: Performing): Promise<EffectEnding | null> {
   const { atWork } = deps.jobs
@@ -130,8 +130,8 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
 
 /**
  * Returns what a job changed. A job begins only if its check mode has just reported a change. A job
- * changed nothing only if its run also prints the check mode's sign of no change. The absence of
- * that sign proves nothing, because a run may print other texts.
+ * changed nothing only if its run also prints the check mode's sign of no change. A run without
+ * this sign proves nothing, because it may print other texts.
  */
 function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
   if (!isOk || !check?.noChanges) return null

@@ -34,7 +34,7 @@ export type CheckPorts = {
     tools: ChatTool[]
     timeoutMs: number
     isFirst: boolean
-    /** Whether no other question follows; then a slow answer is an error. */
+    /** Whether this is the only question of the check; a slow answer is then an error. */
     isOnly?: boolean
   }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
@@ -84,9 +84,9 @@ const nothing: Counted = {
 }
 
 /**
- * Sends the model every probe and grades its answers. Ends within `limits.allMs`: a probe for which
- * no time is left gets no points, with that reason. If the server accepts no tools, the remaining
- * probes use the JSON protocol, and the passport names that protocol.
+ * Sends the model every probe and grades its answers. Ends within `limits.allMs`. A probe for which
+ * no time is left gets no points, and the reason names the time. If the server accepts no tools,
+ * the remaining probes use the JSON protocol, and the passport names that protocol.
  */
 export async function checkModel(
   ports: CheckPorts,

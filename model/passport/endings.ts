@@ -154,7 +154,7 @@ export const endingWithQuotes: ModelProbe = {
   said: toTranscript(repaired),
   judge([answer]) {
     const ending = answer!.calls.find(({ tool }) => tool === 'resolve_incident')
-    // Gives points even if the call does not fit the schema, because it was still the right call.
+    // Gives points even for arguments that do not fit the schema: it was the right call.
     if (ending?.problem) return part(2, `The ending of the model does not fit: ${ending.problem}.`)
     const bad = unusable(answer!)
     if (bad) return bad

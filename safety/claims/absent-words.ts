@@ -34,8 +34,8 @@ const ofAll =
   /\b(?:no|any|none of the|neither|every|all|each|on no)(?: other)? (?:nodes?|hosts?|servers?|machines?|vms?|guests?|shards?|devices?|instances?)\b/
 
 /**
- * Returns how a claim goes beyond one search of one place for one text: the claim says "never",
- * speaks of all machines, or names another text.
+ * Returns how a claim goes beyond one search for one text in one place: the claim says "never", is
+ * about all machines, or names another text.
  */
 function widened({ text }: Claim, clauses: readonly Clause[], parts: readonly Part[]): string | null {
   const said = text.toLowerCase()

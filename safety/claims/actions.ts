@@ -54,7 +54,7 @@ const groups = [
 /** Verbs that fit any write. */
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
 /**
- * Verbs that also describe what happens without an actor: a process stopped, its lag dropped. These
+ * Verbs that also describe an event without an actor: a process stopped, its lag dropped. These
  * verbs count as an action only with an actor, or in the passive.
  */
 const happens = new Set(
@@ -84,7 +84,7 @@ const supposed =
 const others =
   'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
 const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
-/** Verbs that change nothing. */
+/** Verbs for acts that change nothing. */
 const harmless = new Set(
   'checked looked verified confirmed observed queried inspected noticed compared searched listed reviewed examined considered escalated reported asked waited tried needed wanted noted concluded assumed decided planned proposed recorded investigated requested expected measured traced followed used received opened ended called visited learned suspected believed ignored'.split(
     ' ',
@@ -154,8 +154,8 @@ function namedByNoun(clause: string): Action[] {
 }
 
 /**
- * Lists other acts that the text claims for this investigation: those of any verb except verbs of
- * reading.
+ * Lists acts that the text claims for this investigation with a verb that is in no group of verbs.
+ * Verbs of reading do not count.
  */
 function ownActions(clause: string): Action[] {
   return [...clause.matchAll(ownVerb)].flatMap((match) => {
@@ -206,7 +206,7 @@ export function isGeneralVerb({ verb }: Pick<Action, 'verb'>): boolean {
   return general.split(' ').includes(verb) || verb === 'carried out'
 }
 
-/** Whether it is known how writes for this verb are named. */
+/** Whether a group of verbs contains this verb, so that the names of its writes are known. */
 export function isKnownVerb(verb: string): boolean {
   return groups.some(([forms]) => forms === verb || forms.split(' ').includes(verb))
 }

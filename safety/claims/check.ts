@@ -144,7 +144,7 @@ function citedWrites(places: readonly QuotePlace[], { writes }: ClaimEvidence): 
   return writes.filter(({ callId, parts }) => calls.has(callId) && parts.some(({ source }) => source === 'write'))
 }
 
-/** Checks the acts that the text claims for this investigation, whatever kind it declares. */
+/** Checks the acts that a claim of any declared kind attributes to this investigation. */
 function actionsProblem(
   claim: Claim,
   clauses: readonly Clause[],
@@ -189,8 +189,8 @@ function actionProblem(
   const names = (clause.groups.length > 0 ? clause.groups.flat() : clause.carried).filter(
     ({ kind }) => kind !== 'literal',
   )
-  // Requires a quoted write if the claim says that this attempt made the write. If a write is only
-  // mentioned, any write of this attempt will do.
+  // Requires a quoted write if the claim says that this attempt made the write. For a write that is
+  // only mentioned, any write of this attempt is enough.
   const own = claim.kind === 'did' || action.isOurs ? cited : evidence.writes
   const about = own.filter((write) => isAbout(write, names, evidence))
   const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
@@ -211,7 +211,7 @@ function actionProblem(
     : outcomeProblem(failed, clause.raw)
 }
 
-/** Whether the row of a write that failed in part reports this act as done. */
+/** Whether the row of a partly failed write reports this act as done. */
 function tellsDone({ part, line, from, to }: QuotePlace, verb: string, names: readonly Name[]): boolean {
   if (part.source !== 'write' && part.source !== 'verification') return false
   const piece = line.slice(from, to)
@@ -238,8 +238,8 @@ export function textOf(write: CitableWrite): string {
 }
 
 /**
- * Whether the write is about all these names, by its rows, or because a name is a member of a list
- * that a row names.
+ * Whether the write is about all these names: by its rows, or because a row names a list and a name
+ * is a member of this list.
  */
 export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: ClaimEvidence): boolean {
   const whole = textOf(write)
@@ -302,7 +302,7 @@ const subjectless = new Set(
   'the and was were has had been its again that this then now there are for with from'.split(' '),
 )
 
-/** Refuses a statement other than the absence within an absent claim. */
+/** Refuses a claim of absence that also claims the state of something. */
 function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
   for (const clause of clauses) {
     const state = statesIn(clause.text).find(({ isDenied }) => !isDenied)

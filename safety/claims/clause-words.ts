@@ -41,7 +41,7 @@ export function wordsOf(clause: Clause, figures: readonly Figure[], actions: rea
   })
 }
 
-/** Whether one of these words is in the clause, in any form. */
+/** Whether the clause contains one of these words, in any form. */
 export function speaksOf(clause: Clause, words: readonly string[]): boolean {
   const spoken = new Set(wordsIn(clause.raw).flatMap(formsOf))
   return words.some((word) => formsOf(word).some((form) => spoken.has(form)))

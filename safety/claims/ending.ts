@@ -10,7 +10,7 @@ import { checkText } from './sentences.ts'
 type ClaimCategory = 'metrics' | 'state' | 'fake_call' | 'action'
 type UnsupportedClaim = { category: ClaimCategory; phrase: string }
 
-/** Numbers of the acts of this attempt, counted in its log. */
+/** Numbers of writes and reads of this attempt, counted in its log. */
 type ActivityCounts = { writes: number; reads: number }
 
 const written =
@@ -180,8 +180,8 @@ export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean)
 }
 
 /**
- * Builds the grades that are stored with the ruling on the ending, with lines of rows next to the
- * agent's words.
+ * Builds the grades that are stored with the ruling on the ending. Each grade has the lines of rows
+ * that belong to the agent's words.
  */
 function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, unknown> {
   return {
@@ -250,8 +250,8 @@ export function claimsRule(
 }
 
 /**
- * Finds a call written as text, or a read that never happened, by its words. Reports such a call or
- * read only once.
+ * Finds, by its words, a text that looks like a call or that claims a read which never happened.
+ * Refuses an ending for such a text only once.
  */
 function phantomIn({ text, claims }: ClaimedText, state: SafetyState): RuleAnswer | null {
   for (const each of [text, ...claims.map((claim) => claim.text)]) {

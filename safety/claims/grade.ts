@@ -33,7 +33,7 @@ type MovedQuote = { text: string; from: number; to: number }
 export type GradedClaim = {
   grade: ClaimGrade
   isRefused: boolean
-  /** Why the claim did not get the next better grade; null for A. */
+  /** The reason why the claim did not get the next better grade; null for grade A. */
   why: string | null
   problem: ClaimProblem | null
   claim: Claim
@@ -159,7 +159,7 @@ export function isOnlyWords(
   )
 }
 
-/** Whether the row contains this figure, with its unit, or as digits that mean nothing else. */
+/** Whether the row has this figure, as a number with a fitting unit or as digits in a text. */
 function holdsFigure(part: Part, figure: Figure): boolean {
   const values = allPlaces(part, []).flatMap(valuesAt)
   if (values.some((value) => matchesFigure(figure, { ...value, from: value }))) return true

@@ -65,7 +65,7 @@ export function addHead({ plain, denied }: KnownWords, part: Part): void {
   for (const words of [...told, ...source, kind, part.tool.replaceAll('_', ' ')]) add(plain, words)
 }
 
-/** Adds the fields of the same element that identify it. */
+/** Adds the fields that identify the list element in which the quote is. */
 function addElement({ plain, denied }: KnownWords, { part, item }: QuotePlace): void {
   for (const leaf of part.document().leaves) {
     if (leaf.item !== item || typeof leaf.value !== 'string' || leaf.lines.length !== 1) continue

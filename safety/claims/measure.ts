@@ -11,7 +11,7 @@ export function matchesFigure(figure: Figure, known: KnownQuantity): boolean {
   return inUnitOf(figure, known).some((value) => isSame(figure, value))
 }
 
-/** Converts a known number to the unit of the text; empty if the two measure different things. */
+/** Converts a known number to the text's unit; empty if the units measure different things. */
 function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[] {
   const wanted = figure.unit
   if (!wanted) {
@@ -45,8 +45,8 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
 }
 
 /**
- * Finds the units of numbers that have no unit beside them: in the heading of the result, or in an
- * option of the command.
+ * Finds the units of numbers without a unit: in the heading of the result, or in an option of the
+ * command.
  */
 function namedUnits({ place }: QuotedNumber, wanted: Unit): number[] {
   const text = `${place.part.document().text.slice(0, maxHeading)} ${place.part.head.slice(0, maxHeading)}`

@@ -51,7 +51,7 @@ function based(value: QuotedNumber): { value: number; unit: Unit | null } {
   return { value: value.value * (value.unit.factors[0] as number), unit: { ...value.unit, factors: [1] } }
 }
 
-/** Sums all quoted numbers of one key, and equal values in any number. */
+/** Returns sum and mean of the quoted numbers of each key, and of all quoted numbers. */
 function sums(values: readonly QuotedNumber[]): Computation[] {
   if (values.length < 2) return []
   const groups = new Map<string, QuotedNumber[]>()
@@ -118,7 +118,7 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
   // computed.
   const isOneRow = !isLoose || new Set(places.map(({ part }) => part)).size === 1
   const values = own.flatMap(valuesAt)
-  // Adds the numbers of the other resource if the clause has words of comparison.
+  // Includes the numbers of the other quoted resources if the clause has words of comparison.
   const compared =
     isLoose || !/\b(?:than|twice|half|double|together|sum|total|difference)\b/.test(clause.text)
       ? values
@@ -152,9 +152,7 @@ function known(value: QuotedNumber, { text }: Clause): KnownQuantity {
   return { ...value, value: value.value < 0 && shrinks.test(text) ? -value.value : value.value, from: value }
 }
 
-/**
- * Keeps the places about what the clause names, because a number of another resource shows nothing.
- */
+/** Keeps the places about the clause's names; a number of another resource shows nothing. */
 function ownPlaces(clause: Clause, places: readonly QuotePlace[]): readonly QuotePlace[] {
   const all = clause.groups.length > 0 ? clause.groups.flat() : clause.carried
   const named = all.filter(({ kind }) => kind === 'name')
@@ -229,8 +227,8 @@ function saysWish({ text }: Clause): boolean {
 
 /**
  * Whether the number counts something: quoted elements, their list, or cited reads. If the clause
- * names a state, only elements in that state count. A whole row (`isWhole`) counts by what its
- * parts share.
+ * names a state, only elements in that state count. If the whole row is meant (`isWhole`), lines
+ * with a common name or value are counted too.
  */
 function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], isWhole: boolean): boolean {
   if (figure.unit || figure.decimals > 0 || figure.value <= 0 || (figure.noun === null && !figure.isWord)) return false
@@ -253,8 +251,8 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
 }
 
 /**
- * Whether the figure is the number of lines with a name or number of the clause, or of elements
- * with the same value.
+ * Whether the figure is the number of lines that contain a name or number of the clause, or of
+ * elements with one common value.
  */
 function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()

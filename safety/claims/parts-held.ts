@@ -13,9 +13,9 @@ import type { CitableWrite } from './rows.ts'
 type Steps = { named: string[]; held: string[]; failed: string[] }
 
 /**
- * Whether the steps that held make this text true for a failed write. Either each step that the
+ * Whether this text is true of a failed write, by the steps that held. Either each step that the
  * text names held, or the text counts at most as many steps as held, or the text says "in part".
- * Every step that the text excludes by name failed.
+ * Every step that the text excludes by name must have failed.
  */
 export function partHeld(write: CitableWrite, names: readonly Name[], text: string): boolean {
   const { named, held, failed } = stepsOf(write)
@@ -67,7 +67,7 @@ function stepsOf(write: CitableWrite): Steps {
   const newest = listed.findLast((steps) => steps.length > 0) ?? []
   const told = (steps: readonly { text: string; isHeld: boolean }[], held: boolean) =>
     steps.flatMap(({ text, isHeld }) => (isHeld === held ? [text] : []))
-  // Joins all rows, because each row may lack a name: the answer has the host that a VM came from,
-  // the verification where it is.
+  // Joins the names of a step from all rows, because each row may lack a name: the answer names the
+  // host that a VM came from, and the verification names the host where the VM is now.
   return { named: told(listed.flat(), true), held: told(newest, true), failed: told(newest, false) }
 }

@@ -16,8 +16,8 @@ type Leaf = {
 }
 
 /**
- * An element of a list, or the whole result. `hasId`: the element names its subject. `own`: its
- * text, cached.
+ * An element of a list, or the whole result. `hasId`: the element names its subject. `own`: the
+ * element's text, cached.
  */
 type QuotedElement = {
   start: number
@@ -33,7 +33,7 @@ const maxCharacters = 2_000_000
 
 /**
  * Folds text so that quotes can be compared: lower case, no JSON escapes or quotation marks, no
- * fences, single blanks, and none beside punctuation. Folding twice changes nothing more.
+ * fences, single blanks, and no blanks beside punctuation. Folding twice changes nothing more.
  */
 export function foldText(text: string): string {
   return withoutFolding(text.slice(0, maxCharacters))
@@ -161,8 +161,8 @@ export function placesOf(quote: ClaimQuote, parts: readonly Part[]): QuotePlace[
 }
 
 /**
- * Finds several fields of one object that the model quotes side by side, as it was shown them,
- * without the fields that were left out between. Each field is in the row as quoted.
+ * Finds several fields of one object that the model quotes side by side, without the fields between
+ * them that the model was not shown. Each field is in the row as quoted.
  */
 function fieldsIn(part: Part, text: string): QuotePlace[] {
   const fields = text.split(/,(?=\s*"\w+"\s*:)/).map((field) => foldText(field).replace(/^\{|\}$/g, ''))
@@ -183,8 +183,8 @@ function isField({ leaf }: QuotePlace, field: string): boolean {
 }
 
 /**
- * Number of lines up to which all lines of a part are searched; in a longer part, only those with
- * one of the wanted words.
+ * Number of lines up to which all lines of a part are searched. In a longer part, only lines with a
+ * searched word are used.
  */
 const maxLines = 300
 
@@ -234,8 +234,8 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
 }
 
 /**
- * Returns the text that names what an element is about: for a text of several lines the line, for
- * data the element.
+ * Returns the text that names what a value is about: its line if the value is a text of several
+ * lines, otherwise its element.
  */
 function aboutItem(text: string, leaf: Leaf, item: QuotedElement, line: { start: number; end: number }): string {
   if (leaf.lines.length > 1) return text.slice(line.start, line.end)

@@ -59,7 +59,7 @@ export function halfOfKey(clause: Clause, { places }: Quoted): string | null {
 
 const isZero = ({ value }: Figure) => value === 0
 
-/** Checks that 0 or "none" is not read as some: errors:0 does not show "has errors". */
+/** Checks that 0 or "none" does not count as a number: errors:0 does not show "has errors". */
 export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
   const figures = figuresIn(clause.text)
   // Refuses the 0 of a partial answer, because the missing part may add to the number.

@@ -32,8 +32,8 @@ const joins = new RegExp(
 const reasonKeys = /^(?:reason|why|cause|message|error|detail)$/
 
 /**
- * Refuses a link between the facts of two lines, unless one line or the times of both show the
- * link.
+ * Refuses a link between the facts of two lines, unless one line shows the link, or the times of
+ * both lines do.
  */
 export function joinedByGuess({ claim, clauses, places }: Quoted): string | null {
   const text = claim.text.toLowerCase()

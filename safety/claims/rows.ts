@@ -4,7 +4,7 @@ import { saysShort } from '../../domain/short-answer.ts'
 import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
-/** The kind of a part of a row. Only a read and a verification show a state. */
+/** The kind of a part of a row. Only a read or a verification shows a state. */
 type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context' | 'refusal'
 
 /**
@@ -13,7 +13,7 @@ type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'cont
  */
 export type Part = {
   seqs: readonly number[]
-  /** Number of the part's row, which decides what is newer. */
+  /** Number of the part's row; a newer row has a higher number. */
   seq: number
   source: PartSource
   at: string
@@ -137,15 +137,13 @@ function bare(row: Row, source: PartSource, data: unknown): Part {
   }
 }
 
-/**
- * Most values that are searched for a sign of missing parts; a longer answer has the sign early.
- */
+/** Most values of an answer that are searched for a sign of missing parts. The sign comes early. */
 const maxValues = 20_000
 
 /**
- * Whether the answer marks itself as partial: cut, sampled, from only some of the servers, stale,
- * or without what may not be read. The tools define these fields;
- * `test/safety/claims/short-answers.test.ts` has a row for each.
+ * Whether the answer marks itself as partial: cut, sampled, stale, without some of the servers, or
+ * without parts that may not be read. The tools define these marks;
+ * `test/safety/claims/short-answers.test.ts` has a row for each mark.
  */
 function saysCut(data: unknown): boolean {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
@@ -153,8 +151,7 @@ function saysCut(data: unknown): boolean {
   let left = maxValues
   const isShort = (value: unknown, isSummary: boolean): boolean => {
     left -= 1
-    // Finds the sign at which texts of a summary are cut; the number of omitted texts follows the
-    // sign.
+    // Finds `…`, at which a summary cuts its list of texts. The number of omitted texts follows.
     if (typeof value === 'string') return isSummary && value.includes('…')
     if (value === null || typeof value !== 'object' || left < 0) return false
     if (Array.isArray(value)) return value.some((each) => isShort(each, isSummary))
@@ -218,12 +215,10 @@ export type CitableWrite = {
 export type ClaimEvidence = {
   parts: Part[]
   writes: CitableWrite[]
-  /**
-   * The row that began the last write; 0 if there was none. A claim about now needs a later read.
-   */
+  /** The row that began the last write; 0 without a write. A claim about now needs a later read. */
   lastWrite: number
   incidentId: string
-  /** Names of resources without a number, such as that of a tenant. */
+  /** Names of resources that contain no number, such as the name of a tenant. */
   known: string[]
 }
 

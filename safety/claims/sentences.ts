@@ -19,7 +19,7 @@ const maxPlaces = 10_000
 /**
  * Finds statements of a resolution, reason or prose answer that no row of the attempt shows. Such a
  * text cites nothing, so every row counts: names and numbers must be in some row, no row may
- * contradict a state, and a claimed act needs its write. Other words, and advice, are not checked.
+ * contradict a state, and a claimed act needs its write. No other word or advice is checked.
  */
 export function checkText(text: string, evidence: ClaimEvidence): UnshownPart[] {
   const clauses = clausesOf(plainText(text.slice(0, maxCharacters)), evidence.known)
@@ -75,9 +75,7 @@ function clauseProblem(
   return isShown || isSummed(clause, clauses) ? null : wrong
 }
 
-/**
- * Lists what is searched for in a long result: the names, numbers, times and states of the text.
- */
+/** Lists the names, numbers, times and states of the text, with which a long result is searched. */
 function wordsIn(clauses: readonly Clause[]): string[] {
   const all = clauses.flatMap(({ text, raw, groups, moments }) => [
     ...groups.flat().map((name) => name.text.toLowerCase()),
@@ -107,7 +105,7 @@ function isSummed(clause: Clause, clauses: readonly Clause[]): boolean {
 }
 
 /**
- * Finds an action that has no write of this attempt, or whose write the text wrongly calls failed.
+ * Finds an action without a write of this attempt, or whose write the text wrongly calls failed.
  */
 function actionProblem(clause: Clause, places: readonly QuotePlace[], evidence: ClaimEvidence): ClaimProblem | null {
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')

@@ -135,7 +135,7 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
 /**
- * Finds the first state of a clause that these quotes do not show for its subject. `shown`: state
+ * Finds the first state of a clause that these places do not show for its subject. `shown`: state
  * words that count as shown without a quote.
  */
 export function statesProblem(
@@ -211,8 +211,8 @@ function subjectsOf(clause: Clause, state: StateWord): Name[] {
 }
 
 /**
- * Whether "all", "both" or "every" is true: the quote says so, or each of as many elements shows
- * the state.
+ * Whether "all", "both" or "every" is true: a quoted line says so, or each element of the list
+ * shows the state. For "both", two elements must show the state.
  */
 function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], state: StateWord): boolean {
   if (showing.some(({ line }) => /\b(?:all|every|each|both|no|none)\b/.test(line))) return true

@@ -55,8 +55,8 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
     return problem('NOT_ABSENT', `${said(text)} names nothing`)
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
   if (troubled) return problem('STILL_THERE', `${said(troubled)} is in row ${part.seq}`)
-  // Accepts an empty answer. If only templates are empty, the claim may list only the name that was
-  // searched for.
+  // Accepts an empty answer. An empty list of log templates is accepted only for the text that the
+  // call searched for.
   if (isEmpty(part.data) && (!isInTemplates(part.data) || part.head.includes(wanted))) return null
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} is in row ${part.seq}`)
   if (isInTemplates(part.data)) {
@@ -67,8 +67,8 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
 }
 
 /**
- * Whether each cited row searched for the absent text. A quote without a text needs a row whose
- * answer is empty.
+ * Whether each cited row searched for the absent text. A quote with an empty text needs a row with
+ * an empty answer.
  */
 export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   return claim.quotes.every(({ seq, text }) => {
@@ -83,7 +83,7 @@ export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   })
 }
 
-/** Words that "no errors" includes. */
+/** Nouns for trouble. "No errors" denies every kind of trouble. */
 const trouble = /^(?:errors?|failures?|problems?|issues?|warnings?|crash(?:es)?|faults?)$/
 const troubles =
   /(?<![a-z_])(?:err(?:or)?s?(?![a-z])|fail\w*|fatal|panic\w*|exception\w*|killed|out of memory|crash\w*|critical|eaddrinuse|denied|timed out|refused|reset by)/
@@ -104,8 +104,8 @@ function answerOf(part: Part): string {
 }
 
 /**
- * Returns the problem of an answer that shows only other matches or only a part, so that it tells
- * nothing about the rest. Null if there is none.
+ * Returns why an answer cannot show that the text is absent: the answer has only matches of another
+ * text, or is only a part. Null if it can show the absence.
  */
 function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments
@@ -169,8 +169,8 @@ const gone =
 const shownGone = /\b(?:gone|ended|removed|deleted|not found|no longer|does not exist)\b/
 
 /**
- * Checks a clause that something is gone: a quote states that it is gone, or no later row contains
- * it.
+ * Checks a clause that says that something is gone: a quote must state it, or no later row may
+ * contain the name.
  */
 export function goneProblem(
   clause: Clause,
@@ -197,7 +197,7 @@ export function goneProblem(
 const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
-/** Checks a denial within a sentence ("no errors"), which must be true of a whole cited answer. */
+/** Checks a denial within a sentence ("no errors"): a whole cited answer must show it. */
 export function denialProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -220,8 +220,8 @@ export function denialProblem(
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
-    // Answers STILL_THERE only for nouns of trouble. Another noun may stand in the row and still be
-    // absent in the sense of the claim, as in "no replica follows it".
+    // Answers STILL_THERE only for nouns of trouble. A row may contain any other noun and still
+    // show its absence as the claim means it, as in "no replica follows it".
     const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
       return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} is in row ${holding.seq}`)

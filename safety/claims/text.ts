@@ -81,7 +81,7 @@ export function clausesOf(text: string, known: readonly string[]): Clause[] {
   return clauses
 }
 
-/** Whether a clause continues with the subject before: it begins with a pronoun, verb or state. */
+/** Whether a clause keeps the last clause's subject: it begins with a pronoun, verb or state. */
 function carries(piece: string, isNewSentence: boolean): boolean {
   if (isNewSentence) return /^\s*(?:it|its|they|their|both|this|that)\b/.test(piece)
   const [first] = statesIn(piece)

@@ -20,12 +20,12 @@ import type { Clause } from './text.ts'
 
 /** Matches keys that name a resource without describing it. */
 const nameKeys = /^(?:id|name|kind|region|type|host|hostname|node|shard|tenant|seq|callid)$/
-/** Matches parts of the context that give orders, guess, or are about other incidents. */
+/** Matches parts of the context that give instructions, guess, or are about other incidents. */
 const hearsay =
   /^(?:annotations?|hint|hints|precedents?|calledwrong|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
 /**
- * Returns why rows do not show word for word a claim that they do not contradict; null if the claim
- * gets grade A.
+ * Returns why rows do not show a claim word for word; null if the claim gets grade A. Used for
+ * claims that no row contradicts.
  */
 export function findLoose(quoted: Quoted): string | null {
   for (const rule of rules) {
@@ -36,8 +36,8 @@ export function findLoose(quoted: Quoted): string | null {
 }
 
 /**
- * Rules in order. Each rule returns the first word, figure or place that keeps a claim from grade
- * A.
+ * Rules in order. Each rule returns the first word, figure or place for which a claim does not get
+ * grade A.
  */
 const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
@@ -102,9 +102,7 @@ function withoutValue({ claim, places }: Quoted): string | null {
 
 const partArguments = ['unit', 'service', 'process', 'container', 'package', 'packages', 'path', 'pid']
 
-/**
- * Refuses a write on a part as a write on the whole: a restart of nginx did not restart the node.
- */
+/** Refuses a claim about a whole if the write was on a part: restarting nginx restarts no node. */
 function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): string | null {
   if (claim.kind !== 'did' || actionsIn(clause.text).length === 0) return null
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
@@ -194,8 +192,8 @@ function isOfThese({ places }: Support, clause: Clause): boolean {
 }
 
 /**
- * Returns what the quotes about a subject of the clause lack, by the test `lacks`; null if, for
- * each subject, one quote lacks nothing.
+ * Returns what the quotes about a subject of the clause lack; null if each subject has a quote that
+ * lacks nothing. `lacks` tests one quote.
  */
 function ofSubjects(clause: Clause, { places }: Quoted, lacks: (support: Support) => string | null): string | null {
   const supports = supportsOf(places)
@@ -259,7 +257,7 @@ function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
 const ofMany =
   /\b(?:all|both|every|each|nodes|hosts|shards|vms|guests|replicas|pods|machines|servers|devices|instances|services|tenants)\b/
 
-/** Refuses a claim without a name that is not true of each element of the quoted list. */
+/** Refuses a claim without a name that is not true of every element of the quoted list. */
 function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isSaidOfAll = ofMany.test(clause.text)
   if (!isSaidOfAll && subjectsOf(clause).some((names) => names.length > 0)) return null

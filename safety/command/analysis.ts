@@ -36,7 +36,7 @@ export type CommandCode =
 
 export type EndlessReason = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
-/** A command that may read as root, and the rest of its pipe; null if there is no pipe. */
+/** A command that may read as root. `rest`: the pipe after the command; null without a pipe. */
 export type RootRead = { argv: string[]; rest: string | null }
 
 export type CommandVerdict = {
@@ -55,7 +55,7 @@ export type CommandVerdict = {
   rewrite: string | null
   needsRoot: boolean
   /**
-   * The strongest effect of any command in the text. `look` if the whole text is proved to only
+   * The strongest effect of any command in the text; `look` if the whole text is proved to be a
    * read.
    */
   impact: Impact
@@ -77,7 +77,7 @@ export type CommandVerdict = {
   rootRead: RootRead | null
   /** Base names of all commands in the text, including nested ones, without those of `rootRead`. */
   commands: string[]
-  /** The names in the text that are among the known ones (`knownNames`). */
+  /** The names in the text that are also in `knownNames`. */
   names: string[]
 }
 
@@ -146,8 +146,8 @@ export function newWork(length: number): JudgeBudget {
 }
 
 /**
- * Takes steps from the budget. Returns false if the budget is used up; the rest, which was not
- * read, then needs approval.
+ * Takes steps from the budget. Returns false if the budget is used up; the part of the text that
+ * was not read then needs approval.
  */
 function takeSteps(work: JudgeBudget, steps: number): boolean {
   if (work.left < steps) {
@@ -170,7 +170,7 @@ export const tooComplex: Finding = {
 export type CommandAnalysis = Survey & {
   knownHosts: ReadonlySet<string>
   knownNames: ReadonlySet<string>
-  /** The names in the text that are among the known ones (`knownNames`). */
+  /** The names in the text that are also in `knownNames`. */
   names: Set<string>
   /** Commands that may read with `sudo -n`, each as the JSON of its words. */
   rootReads: ReadonlySet<string>
@@ -180,10 +180,10 @@ export type CommandAnalysis = Survey & {
   commands: Set<string>
   needsRoot: boolean
   /**
-   * Every command of the text. The effects of these are only determined if the text is not a read.
+   * Every command of the text. Effects of commands are only determined if the text is not a read.
    */
   called: (readonly Word[])[]
-  /** Files that the shell itself writes or reads, from which effects are also determined. */
+  /** Files that the shell itself writes or reads. They decide effects too. */
   redirected: Redirection[]
   bound: EndlessReason | null
   /** The rest of the budget of steps for this text. */
@@ -199,11 +199,11 @@ export type CommandAnalysis = Survey & {
 /** The place of a command in the text, with what surrounds the command. */
 export type ExecutionContext = {
   /**
-   * False inside a substitution and the like: there only the list of forbidden commands counts, and
-   * no approval is requested.
+   * False inside a substitution and similar parts of a text. There only the list of forbidden
+   * commands counts, and no approval is requested.
    */
   runs: boolean
-  /** Whether something outside of the command ends it, such as a timeout. */
+  /** Whether something outside of the command ends the command, such as a timeout. */
   bounded: boolean
   /** Whether the command's input is another command's output, or a known text. */
   piped: boolean
@@ -245,8 +245,8 @@ export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
 /**
- * Whether the budget allows to read this much. If the budget does not allow it, adds a finding,
- * whether the command would run or not.
+ * Whether the budget has this many steps left. If it has not, a finding is added, even for a
+ * command that would not run.
  */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
   if (takeSteps(analysis.work, steps)) return true
@@ -255,12 +255,12 @@ export function isAffordable(analysis: CommandAnalysis, steps: number): boolean 
 }
 
 /**
- * Variables that choose the account, region or database from existing settings; options that do so
- * are allowed too.
+ * Variables that choose the account, region or database from existing settings. Options for the
+ * same choices are allowed too.
  */
 const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 
-/** Whether a variable only changes how output looks. A value with a path may do more. */
+/** Whether a variable only changes how output looks. A value with a path may change more. */
 export function isInert(name: string, value: string): boolean {
   if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
   if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'

@@ -48,8 +48,8 @@ function findFarField(tokens: readonly AwkToken[]): string | null {
 }
 
 /**
- * Finds `x = x x` or `y = x; x = y x`, which double in each line or round. Counts how often a text
- * contains its own value.
+ * Finds `x = x x` or `y = x; x = y x`, which double a text in each line or round. Counts how often
+ * a text contains its former value.
  */
 function findDoubling(tokens: readonly AwkToken[]): string | null {
   const made: Made = new Map()
@@ -70,7 +70,7 @@ function findDoubling(tokens: readonly AwkToken[]): string | null {
   return null
 }
 
-/** Returns the name that is assigned to: for an element its array, for a field the sign. */
+/** Returns the name that gets a value: for an element its array, for a field the sign `$`. */
 function targetOf(tokens: readonly AwkToken[], at: number): string {
   let from = at
   if (tokens[at]?.text === ']' || tokens[at]?.text === ')') {

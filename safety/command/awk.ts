@@ -31,8 +31,8 @@ const computing =
 const maxCount = 10_000
 
 /**
- * Whether a loop of three parts is endless, such as `for (i = 0; i >= 0; i++)`, one beyond the
- * fields, or one whose body changes the variable or its end.
+ * Whether a loop of three parts is endless, such as `for (i = 0; i >= 0; i++)`, counts too far, or
+ * has a body that changes the variable or the limit.
  */
 function isEndlessFor(rest: string): boolean {
   if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return makesElements(rest)
@@ -49,7 +49,7 @@ function isEndlessFor(rest: string): boolean {
   const moved = [name, ...(end.match(/[A-Za-z_]\w*/g) ?? [])].some((each) =>
     new RegExp(`(?<![\\w.$])${each}\\s*(?:=(?!=)|\\+\\+|--|[-+*/%^]=)|(?:\\+\\+|--)\\s*${each}(?!\\w)`).test(body),
   )
-  // Finds an assignment to a field after the last one, which moves the end.
+  // Finds an assignment to a field after the last field, which raises the limit NF.
   if (/NF/.test(end) && /\$\s*\([^)]*\)\s*(?:=(?!=)|\+\+|[-+*/]=)/.test(body)) return true
   // Finds a replacement that doubles the text in each round, which grows as a power of two.
   return (

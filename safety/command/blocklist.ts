@@ -4,8 +4,8 @@ import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
  * Commands that never run, even with an approval, because they end the host or destroy more than
- * any incident is worth. Forbidden commands are compared with words, never with text. A firewall
- * flush, a deleted volume or a dropped table are not listed: a person may decide about these.
+ * any incident can justify. Whole words are compared, never parts of a text. A firewall flush, a
+ * deleted volume or a dropped table is not listed: a person may decide about it.
  */
 type Forbidden = { reason: string; token: string }
 
@@ -174,8 +174,8 @@ const kill: Rule = (call) => {
 }
 
 /**
- * Services that these targets start, with or without `.service`. A target needs its ending, unless
- * the verb accepts no other unit.
+ * Services that stop or restart the host, with or without `.service`. A target needs its ending
+ * `.target`, unless the verb accepts no other unit.
  */
 const powerServices =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit)|rescue|emergency)(?:\.service)?$|^ctrl-alt-del\.target$/

@@ -1,7 +1,7 @@
 /**
- * Reads `aws … --query`, for calls with environments, parameters or inputs: the fields that hold
- * none of these may be shown. Accepts JMESPath's paths, lists, objects of paths and choices, and
- * nothing else.
+ * Reads `aws … --query`, for calls whose answer has environments, parameters or inputs. Fields
+ * without any of these may be shown. Accepts JMESPath's paths, lists, objects of paths and choices,
+ * and nothing else.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))

@@ -2,8 +2,8 @@ import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts
 import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
 /**
- * Reads command lines of cloud clients. Only the listed calls count as reads, without options that
- * show more.
+ * Reads command lines of cloud clients. Only the listed calls count as reads, and only without
+ * options that show more than the call's usual answer.
  */
 
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
@@ -24,8 +24,8 @@ const farOptions =
   )
 
 /**
- * Whether the word is one of these options, shortened or extended, because the parsers accept any
- * unambiguous beginning.
+ * Whether the word is an option of `farOptions`, shortened or extended, because the parsers accept
+ * any unambiguous beginning of an option.
  */
 function isFar(word: string): boolean {
   const name = /^--([\w-]{2,})/.exec(word)?.[1]
@@ -143,8 +143,8 @@ const gcloudFields = new Set(
 )
 
 /**
- * Whether a format consists of plain paths to listed fields, with headings: no function, and
- * nothing as a whole.
+ * Whether a format consists of plain paths to listed fields, with headings. A function or a whole
+ * object is refused.
  */
 function isNarrowProjection(format: string): boolean {
   const inside = /^(?:value|table|csv|get)(?:\[[\w=, -]*\])?\(([\w.,:=\s[\]()*-]*)\)$/.exec(format)?.[1]
@@ -174,12 +174,12 @@ function az(words: readonly string[]): string | null {
 type ListRule = {
   things: ReadonlySet<string>
   verbs: ReadonlySet<string>
-  /** Further complete commands. */
+  /** Complete commands that are also allowed. */
   alone: ReadonlySet<string>
   /** Options with and without a value. */
   valued: ReadonlySet<string>
   flags: ReadonlySet<string>
-  /** Returns why a command and its options are not allowed together. */
+  /** Returns the reason why a command may not have its options. */
   but?: (call: string, options: readonly string[]) => string | null
 }
 

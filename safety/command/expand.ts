@@ -5,9 +5,9 @@ import type { Simple, Word } from './tree.ts'
 import { type Constants, countReadings, defineWord, knownFields, remember } from './words.ts'
 
 /**
- * Expands words as a shell would, as far as the text shows: `${IFS}`, braces, `$'…'`, defaults,
- * variables that the text sets, output of `echo` and decoders. Records what one command defines for
- * later commands. Used only for the list of forbidden commands.
+ * Expands words as a shell would, as far as the text tells the values: `${IFS}`, braces, `$'…'`,
+ * defaults, variables that the text sets, output of `echo` and decoders. Records what one command
+ * defines for later commands. Used only for the list of forbidden commands.
  */
 
 type Reader = {
@@ -56,8 +56,8 @@ function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
 }
 
 /**
- * Replaces an unknown value by nothing in a name, in an option and between letters; elsewhere it
- * stays.
+ * Removes an unknown value in a name, in an option and between letters. In any other place the
+ * value stays unknown.
  */
 function settled(text: string, isName: boolean): string | null {
   if (!text.includes(unknown)) return text

@@ -67,14 +67,14 @@ export function inspectJournalFields(text: string): string | null {
 }
 
 /**
- * Whether a path goes through a field that is shown with everything below it, and through no hidden
- * one.
+ * Whether a path leads through a field that is shown with everything below it, and through no
+ * hidden field.
  */
 function isShown(path: readonly string[], { shown, hidden }: Fields): boolean {
   return path.some((field) => shown.has(field)) && !path.some((field) => hidden.has(field))
 }
 
-/** Reads `table {{.Names}}`, and names of formats that select no fields. */
+/** Reads `table {{.Names}}`, and names of output formats that select no fields. */
 export function inspectListTemplate(text: string): string | null {
   if (!text.includes('{{')) return text === 'table' ? null : `${text} prints everything`
   return inspectGo(text.replace(/^table /, ''), listed)

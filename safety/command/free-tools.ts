@@ -52,8 +52,8 @@ const isCount = (words: readonly string[], at: number): boolean =>
   (words[at] === '-n' && /^\d+$/.test(words[at + 1] ?? '')) || (words[at - 1] === '-n' && /^\d+$/.test(words[at] ?? ''))
 
 /**
- * Options of grep that change how lines are shown, but not which. Options that read everything
- * below a directory are not among them.
+ * Options of grep that change how lines are shown, but not which lines. Options that read
+ * everything below a directory are excluded.
  */
 const ofShowing = /^-[aHhInrRsi]+$|^--(?:color|colour)(?:=\w+)?$|^-[ABCm]\d+$/
 const isLog = /(?:^|\/)(?:[\w.-]*logs?)(?:\/|$)|\.log(?:\.\d+)?$/i

@@ -167,8 +167,8 @@ export type Grammar = {
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
    * Regular expressions that no operand or option value may match, at any place and in either case:
-   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own. These expressions only narrow
-   * what the kinds allow.
+   * `kubectl get secrets`, `sysctl a=b`. Sub-commands have their own expressions. An expression
+   * only narrows what the kinds of values allow.
    */
   refuses?: readonly string[]
   /** Regular expressions that no operand may match. */
@@ -182,9 +182,9 @@ export type Grammar = {
   second?: string
   /**
    * Whether the program reads everything below its file operands, always or with one of these
-   * options: `grep -r x /etc` reads the password hashes. Then only single files and trees without
-   * secrets are allowed; without an operand the working directory counts. `unless`: not with one of
-   * these options, except together with `by`: `git show` prints a patch, with `--stat` it does not.
+   * options: `grep -r x /etc` reads the password hashes. Only single files and trees without
+   * secrets are allowed then; without an operand, the working directory counts. `unless`: options
+   * that prevent it, except together with an option in `by`: `git show --stat` prints no patch.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
   /**

@@ -226,7 +226,7 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
       [/^-[a-z]*c(?: |$)|^$/, 'change'],
       [null, 'unknown'],
     ]),
-    // Programs that run a text or another program, which is classed itself if the command shows it.
+    // Programs that run a text or another program. A program that the command names is classed too.
     ...named(
       'sudo doas su runuser env nice ionice timeout nohup setsid xargs parallel ssh time watch chroot nsenter unshare flock strace stdbuf taskset chrt systemd-run cd export set true false test [ : exit return wait read',
       all('change'),

@@ -28,8 +28,8 @@ export type CommandContext = {
   /** Paths of the executor itself, which are as secret as the paths in `secret-paths.ts`. */
   secrets?: readonly string[]
   /**
-   * False in a container or guest: files there cannot be checked before, and only the environment
-   * reaches the command.
+   * False in a container or guest: files there cannot be checked before the run, and only
+   * environment variables reach the command.
    */
   canLook?: boolean
   /**
@@ -163,7 +163,7 @@ function close(analysis: CommandAnalysis, text: string, rewrite: string | null):
   const beside = besideFinding(analysis.programs, sees)
   if (beside) analysis.findings.push(beside)
   const ruling = decide(analysis.findings)
-  // Writes each field, because every judgement ends here and spreading an object is slower.
+  // Writes each field by name, because every judgement ends here and spreading an object is slower.
   return {
     verdict: ruling.verdict,
     effect: ruling.effect,

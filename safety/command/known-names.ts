@@ -2,8 +2,8 @@ import type { Word } from './parse.ts'
 
 /**
  * Names of containers, pods, guests and buckets. Each name is known for the client and namespace in
- * which it was found: `pod:prod:web-0`. A name without these, such as `web`, is a guest of the
- * inventory, which any program may reach.
+ * which it was found: `pod:prod:web-0`. A name without client and namespace, such as `web`, is a
+ * guest of the inventory, which any program may reach.
  */
 
 /** Names that are allowed: as long as programs give, and none that looks like an option or path. */

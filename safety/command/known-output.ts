@@ -2,8 +2,8 @@ import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
- * Programs that print words of a known form, with the options that keep this form. An argument made
- * of such output is judged by a sample. Any other option may print anything: a separator, a
+ * Programs that print words of a known form, with the options that keep this form. An argument that
+ * is made of this output is judged by a sample. Any other option may print anything: a separator, a
  * template, a command line.
  */
 

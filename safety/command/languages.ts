@@ -110,7 +110,7 @@ const systemTables = new Set(
   ),
 )
 
-/** Matches columns with the definition of a table on another server, and so its password. */
+/** Matches columns with the definition of a table on another server, which shows a password. */
 const definitions = /\*(?!\s*\))|\b(?:create_table_query|engine_full|as_select|source|data_paths|definer)\b/i
 
 function inspectClickhouse(text: string): string | null {
@@ -176,8 +176,8 @@ const chains = [
   ),
 ]
 /**
- * Matches what picks from an answer: properties, and an arrow function whose body is properties,
- * strings and sums.
+ * Matches what selects a part of an answer: properties, and an arrow function whose body is
+ * properties, strings and sums.
  */
 const picks =
   /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/

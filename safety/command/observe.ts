@@ -62,7 +62,7 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 
 /**
  * Requires that a read as root depends only on its own arguments. The read runs without sandbox and
- * shell, so the rest of the text cannot change them.
+ * shell, so no other command of the text can change it.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
@@ -75,8 +75,8 @@ export function setRootReadApart(analysis: CommandAnalysis): void {
 }
 
 /**
- * A program of a text, with what it reaches. `obeys`: it reads settings that are not the
- * administrator's.
+ * A program of a text, with the parts of the machine that it reaches. `obeys`: the program reads
+ * settings that are not the administrator's.
  */
 type ProgramObservation = { name: string; reach: ProgramSurroundings['reach']; obeys: boolean }
 
@@ -102,8 +102,7 @@ type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>
 
 /**
  * Records what a program obeys: the environment that switches its settings off, and the conditions
- * that the executor must check. Returns a finding if neither the environment nor conditions help;
- * otherwise null.
+ * that the executor must check. Returns a finding if neither of them helps; otherwise null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
@@ -140,8 +139,8 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
 }
 
 /**
- * Checks a program that attaches to a process: Java before 21 sends SIGQUIT to any named process,
- * so the executor checks first that it runs Java. A class is only searched for among Java
+ * Checks a program that attaches to a process: Java before 21 sends SIGQUIT to any named process.
+ * The executor must check first that the process runs Java. A class is only searched for among Java
  * processes.
  */
 function attach({ name, words }: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {

@@ -25,8 +25,8 @@ export type CommandReading = {
   /** Index of the last word that chose a grammar: 0, or that of the sub-command's word. */
   chosenAt: number
   /**
-   * The word that does not fit, and the reason. Without a word, `why` names what is missing.
-   * `isRefused`: the program itself refuses such arguments.
+   * The word that does not fit, and the reason. Without a word, `why` names the missing part.
+   * `isRefused`: the program itself refuses the arguments.
    */
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
@@ -185,7 +185,7 @@ function readOption(
       reading.found.push({ name: abbreviated(name, level)!, at, clustered: false, valueAt: null })
       return at + 1
     }
-    // Accepts `flag=true`, as Go programs do; others do not.
+    // Accepts `flag=true`, as Go programs do; other programs do not accept it.
     if (option === 'flag' && text.slice(equals + 1) === 'true' && level.style === 'posix') {
       reading.found.push({ name, at, clustered: false, valueAt: null })
       return at + 1

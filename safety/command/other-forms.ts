@@ -28,8 +28,8 @@ const adding =
 
 /** Forms with the same answer that do less, or obey fewer settings. */
 const saferForms: Readonly<Record<string, Form>> = {
-  // Follows no redirections, so that the server's own answer is shown; if the command follows none
-  // anyway, ignores the user's .curlrc.
+  // Removes -L, so that the answer of the named server itself is shown. A command without -L gets
+  // -q, so that the user's .curlrc is ignored.
   curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
   // Uses the data that was last fetched, without the network.
   dnf: adding('-C'),

@@ -63,8 +63,8 @@ export function unboundedByGrammar(
   piped: boolean,
 ): EndlessCommand | null {
   if (reading.problem) {
-    // Treats a client without a command as a session: one operand names a database, a second one is
-    // a command for it.
+    // Treats a client without a command as a session: its first operand names a database, and a
+    // second operand is a command.
     const waits = reading.problem.missing && reading.operands.length < 2 && !piped && prompts.test(name)
     return waits ? { bound: 'interactive_repl', words: null } : null
   }

@@ -169,8 +169,8 @@ function visitOther(node: SyntaxNode, source: string, tree: Tree): void {
   const outer = tree.inherited
   if (node.type === 'Redirected') {
     tree.inherited = redirectedInput(node, tree) ?? outer
-    // Keeps the redirections of a group, which are checked against the list of forbidden ones like
-    // those of one command.
+    // Keeps the redirections of a group. They are checked against the list of forbidden
+    // redirections, like the redirections of one command.
     const redirections = node.redirects.flatMap((part) =>
       part.type === 'Redirect'
         ? [
@@ -213,8 +213,8 @@ const emptySimple = (tree: Tree): Simple => ({
 })
 
 function simple(node: CommandNode, source: string, tree: Tree, isApart: boolean): Simple {
-  // Removes the place of a command in a loop, which stands for several, so that it gets no other
-  // form.
+  // Gives a command in a loop no place in the text, because the command stands for several. Without
+  // a place, the command gets no other form.
   const isOnce = tree.rounds === null
   const made = emptySimple(tree)
   made.start = isOnce ? node.pos : -1

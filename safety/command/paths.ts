@@ -65,7 +65,7 @@ const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
 /** Paths with which a pattern is compared in a tree that is known to hold nothing secret. */
 const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
-/** Names without directories, because a `*.log` in one of these is still a log. */
+/** Listed paths without the directories: a `*.log` in such a directory is still a log. */
 const named = pathList(
   [...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/') || !pattern.endsWith('/**')),
 )
@@ -189,7 +189,7 @@ export function ownFinding(
 const harmlessKind =
   /[^/]\.(?:log|out|err|stdout|stderr|trace|gc|pid|md|rst|service|timer|socket|unit)(?:\.\*|\.\d+)?\*?$/
 
-/** Returns why everything below a root may not be read. `*` includes hidden names here. */
+/** Returns why files below a root may not be read. `*` includes hidden names here. */
 function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')

@@ -165,7 +165,7 @@ function judgeSimple(
   const fed = previous !== undefined || simple.input !== null || simple.isFed || context.fed
   const isAlone =
     !previous && input === null && piped === context.piped && fed === context.fed && context.feeds === null
-  // Reuses the context in the usual case, because a copy would cost as much as reading the
+  // Reuses the context if nothing in it changes, because a copy costs as much as reading the
   // command's options.
   const here: ExecutionContext = isAlone
     ? context

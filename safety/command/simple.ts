@@ -154,7 +154,7 @@ function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): W
 
 /**
  * Returns `NAME=value` for `env`, with which a program obeys no settings on a machine whose files
- * are not checked. Null if that does not help, or if an argument is unknown.
+ * are not checked. Null if no variable has this effect, or if an argument is unknown.
  */
 function environmentFor(name: string, words: readonly Word[]): string[] | null {
   const program = programs.get(name)

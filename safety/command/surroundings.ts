@@ -13,8 +13,8 @@ export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
 )
 
 /**
- * What a program obeys besides its arguments (settings in its directory and its user's home), and
- * which other parts of the machine it reaches.
+ * Settings that a program obeys besides its arguments (in its directory and its user's home), and
+ * other parts of the machine that it reaches.
  */
 export type ProgramSurroundings = {
   manual: string

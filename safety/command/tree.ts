@@ -127,7 +127,7 @@ export type Tree = {
   depth: number
 }
 
-/** Node types of the shell parser: those without a meaning, and names for the others. */
+/** Node types of the shell parser that mean nothing themselves, and names for all other types. */
 
 export const plainNodes = new Set([
   'Script',

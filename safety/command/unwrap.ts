@@ -26,8 +26,8 @@ export function unwrap(
       : { ...empty(), inner: [script(input)], readsInput: true, askReason: asks(null, 'runs its input') }
   const special = specials.get(name)
   if (special) return special(words, input, fed)
-  // Skips command lines that only print something. Reads runuser without `-u` as `su`; with `-u` it
-  // takes a command after its options.
+  // Skips command lines that only print something. Reads runuser without `-u` as `su`; with `-u`,
+  // runuser takes a command after its options.
   if ((name === 'numactl' || name === 'ansible' || shells.has(name)) && onlyTells(words)) return null
   const isSu = name === 'runuser' && !words.some(({ text }) => /^(?:-u|--user)/.test(text))
   const wrapper = table.get(isSu ? 'su' : name)
@@ -249,7 +249,7 @@ const exitCodes: Readonly<Record<string, ExitCodes>> = {
     codes: [],
     commands: { 'is-active': [3], status: [3], 'is-enabled': [1], 'is-failed': [1] },
   },
-  // 24 means that files vanished at the source meanwhile; the rest was transferred.
+  // 24 means that files vanished meanwhile; all other files were transferred.
   rsync: { manual: 'rsync(1), 3.2', codes: [24] },
   // 1 means that errors were found and corrected.
   fsck: { manual: 'fsck(8), util-linux 2.38', codes: [1] },

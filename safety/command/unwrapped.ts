@@ -7,10 +7,10 @@ type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[]
 
 export type Unwrapped = {
   inner: Inner[]
-  /** Whether only the inner command has to be judged, with the given operands. */
+  /** Whether it is enough to judge the inner command with the given operands. */
   judged: boolean
   /**
-   * Words of the inner command with more or fewer operands than one, because it may run with these
+   * Words of the inner command with several operands or none: the command may run with these words
    * too.
    */
   others: Word[][]

@@ -124,8 +124,7 @@ function findingOfKind(kind: OptionValue['kind'], word: Word, tree: boolean, pla
     case 'directory':
       return fetched(word, place) ?? sensitive(word, false, place)
     case 'config':
-      // Requires a file below /etc, because an error would quote a file that is not a settings
-      // file.
+      // Requires a file below /etc: a program quotes in an error what is not a settings file.
       return /^\/etc\/[\w./-]+$/.test(text) && !text.includes('..')
         ? sensitive(word, tree, place)
         : finding('ARGUMENT', 'reads settings from outside /etc', word)

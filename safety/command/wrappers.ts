@@ -30,7 +30,7 @@ export type Wrapper = {
    * absent, the wrapper needs approval.
    */
   adds?: 'inert' | 'root' | 'place'
-  /** Programs that may run inside, if they differ from the usual ones. */
+  /** Programs that may run inside the wrapper, if they differ from the usual programs. */
   programs?: string
   /** The kind of place that the first operand names. */
   place?: 'host' | 'name'
@@ -154,7 +154,7 @@ const byName: Readonly<Record<string, Wrapper>> = {
       { flags: '--list --verify', values: '--library-path --preload --argv0 --audit', rest: 'argv' } as const,
     ]),
   ),
-  // Programs that continue after the program that started them.
+  // Wrappers whose command continues after the calling shell ends.
   nohup: plain,
   setsid: { flags: '-c -f -w --ctty --fork --wait', rest: 'argv' },
   'systemd-run': {

@@ -20,7 +20,7 @@ const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', 
 
 /**
  * Lists the commands that `xargs` makes of its input: with all words at once, and with as many as
- * its options allow. Words of a known form may be one, many or none. Null if unknown.
+ * its options allow. Words of a known form may be one, many or none. Null if unclear.
  */
 function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const [inner] = result.inner
@@ -55,7 +55,7 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
 
 type XargsOptions = { perCommand: number; isByLine: boolean; isNullSeparated: boolean; mayRunEmpty: boolean }
 
-/** Reads options of `xargs` whose effect on the batches is certain; null for any other. */
+/** Reads options of `xargs` whose effect on the batches is certain; null for any other option. */
 function readXargsOptions(before: readonly Word[]): XargsOptions | null {
   const texts = before.slice(1).map(({ text }) => text)
   const read: XargsOptions = {
@@ -130,8 +130,8 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
 }
 
 /**
- * Most arguments for which commands are written out, fewer for long commands, because each is a
- * copy.
+ * Most arguments for which commands are written out. Long commands get fewer, because each argument
+ * makes a copy of the command.
  */
 const maxArguments = 16
 const maxCopiedWords = 4_096

@@ -13,7 +13,7 @@ const maxPattern = 200
 
 /**
  * Returns why a call lengthens labels without a limit, together with the calls around it. Null if
- * it does not, or is another function.
+ * its growth is limited, or if it is a call of another function.
  */
 export function findLengthening(call: SyntaxNode, promql: string): string | null {
   let times = 1

@@ -1,7 +1,7 @@
 /**
  * Parses regular expressions as servers of metrics and logs read them
- * (https://github.com/google/re2/wiki/Syntax), to decide whether one is bounded and selective.
- * Matches by sets of places, so that repetition costs no more time.
+ * (https://github.com/google/re2/wiki/Syntax), to decide whether an expression is bounded and
+ * selective. Compares with all places of a text at once, so that repetition costs no more time.
  */
 
 type PatternNode =
@@ -142,7 +142,7 @@ const named: Readonly<Record<string, string>> = {
  */
 function toTest(atom: string, reader: Reader): (character: string) => boolean {
   const { folds, dotAll } = reader
-  // Marks the pattern as guessed, because JavaScript's classes of these names differ.
+  // Marks the pattern as guessed, because these classes mean something else in JavaScript.
   if (/\[:|\\[pP]/.test(atom)) reader.isGuessed = true
   if (atom === '.') return dotAll ? () => true : (character) => character !== '\n'
   const escaped = toJavaScript(atom)
@@ -232,7 +232,7 @@ function repeatedEnds(
   const found = new Set(min === 0 ? starts : [])
   for (let round = 1; round <= max && ends.size > 0; round += 1) {
     const next = endsOf(part, text, ends, budget)
-    // Drops positions that are already known, because they add nothing after the required rounds.
+    // Drops positions that are already known: further rounds from them find nothing new.
     ends = round < min ? next : new Set([...next].filter((at) => !found.has(at)))
     if (round >= min) for (const at of next) found.add(at)
   }

@@ -13,8 +13,8 @@ export const bounds = {
   windowSeconds: 31 * 86_400,
   rangeSeconds: 86_400,
   /**
-   * Longest range, at one moment, of a metric with an equality on a label, as for a monthly
-   * objective.
+   * Longest range of a query for one moment, if the metric has an equality on a label: enough for
+   * the objective of a month.
    */
   momentRangeSeconds: 31 * 86_400,
   subquerySeconds: 6 * 3_600,
@@ -238,8 +238,8 @@ function formatSeconds(seconds: number): string {
 type MetricQuery = { promql: string; windowSeconds: number; stepSeconds: number }
 
 /**
- * Judges a query. An error node anywhere refuses it, because unknown syntax is not sent. The
- * bounded form corrects everything at once.
+ * Judges a query. An error node anywhere refuses the query, because unknown syntax is not sent. The
+ * bounded form corrects all parts of the query at once.
  */
 export function judgePromql(query: MetricQuery): QueryVerdict {
   const verdict = judgeOnce(query)

@@ -3,7 +3,7 @@ import { listOf } from '../../domain/site-policy.ts'
 import type { ToolFacts } from '../../domain/tool.ts'
 import { type CompiledWindow, compileWindow } from './windows.ts'
 
-/** A rule with its lists as sets. Null means all. */
+/** A rule of the policy, with its lists as sets. A null in place of a set fits everything. */
 export type CompiledRule = {
   name: string
   line: number
@@ -18,7 +18,7 @@ export type CompiledRule = {
   action: SiteRule['action']
   people: number
   groups: readonly string[]
-  /** Members of the groups; null means everybody who may decide about such a risk. */
+  /** Members of the rule's groups; null means everybody who may decide about the call's risk. */
   members: ReadonlySet<string> | null
 }
 

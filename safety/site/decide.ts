@@ -71,8 +71,8 @@ const placeOf = ({ name, line }: CompiledRule, of: Pick<CompiledPolicy, 'digest'
 })
 
 /**
- * Combines demands: the highest number of people, each of whom must be in every group that a rule
- * names.
+ * Combines the demands of several rules: the highest number of people, who must all be in every
+ * group that a rule names.
  */
 function demandOf(asking: readonly CompiledRule[]): SiteDemand {
   const groups = [...new Set(asking.flatMap((rule) => rule.groups))]

@@ -24,7 +24,7 @@ type Said = Omit<PolicyFault, 'line'>
 
 /**
  * Finds parts of a valid policy that have no effect on this site, or a larger effect than it seems.
- * No such part refuses the file, because a resource may be listed later. Each finding has its line
+ * No finding refuses the file, because a resource may be listed later. Each finding has its line
  * and a remedy.
  */
 export function lintAgainstSite(

@@ -20,7 +20,7 @@ export type PolicyLines = (path: readonly PropertyKey[]) => number
 export const maxPolicyBytes = 1_048_576
 const maxFaults = 20
 
-/** Parses a file and checks it against itself and the tools. One fault refuses the whole file. */
+/** Parses a file, checks its rules against each other and the tools. One fault refuses the file. */
 export function readSitePolicy(
   bytes: Uint8Array | string,
   tools: ReadonlyMap<string, ToolFacts>,

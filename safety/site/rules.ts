@@ -51,7 +51,7 @@ export function siteAsks(judging: Judging): RuleAnswer | null {
 /**
  * Lets a call run that would otherwise need approval. Only this rule lets a site allow more than
  * the kernel. Does not apply to a person's own write, if place or setting require more, if a host
- * counts as dead, or for a resource that the rule does not name.
+ * counts as dead, or to a resource that the site's rule does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging

@@ -22,7 +22,7 @@ const maxStepsEach = 100_000
  * out.
  */
 const maxLabels = 64
-/** Most alerts of one incident that are compared; the rest count as unknown. */
+/** Most alerts of one incident that are compared. All further alerts count as unknown. */
 export const maxSilencedAlerts = 1_000
 
 type Comparing = { budget: PatternBudget; patterns: Map<string, LabelPattern> }
@@ -72,7 +72,7 @@ function compareAll({ matchers }: Silence, alerts: readonly SilencedLabels[], co
   // Compares equality first, which is cheapest and excludes most.
   const cheapFirst = matchers.toSorted((a, b) => Number(a.isRegex) - Number(b.isRegex))
   for (const labels of alerts) {
-    // Returns unknown for the rest, because the steps are used up.
+    // Returns unknown for all further comparisons, because the steps are used up.
     if (--comparing.budget.left < 0) return 'unknown'
     const one = compareOne(cheapFirst, labels, comparing)
     if (one === 'yes') return one

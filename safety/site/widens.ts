@@ -3,9 +3,9 @@ import { isAboutLooks } from './decide.ts'
 
 /**
  * Lists where one policy may allow more than another. Proves by pairs of rules that the new policy
- * allows no more elsewhere: one rule of each file decides a call, or none. For every pair that may
- * fit the same call, the new rule must be as strict, or an earlier rule of either file must come
- * before both. A pair without a proof counts as wider.
+ * allows no more for any other call. One rule of each file decides a call, or no rule. For every
+ * pair that may fit the same call, the new rule must be as strict, or an earlier rule of either
+ * file must come before both. A pair without a proof counts as wider.
  */
 export function widens(before: CompiledPolicy | null, after: CompiledPolicy): string[] {
   const [old, now] = [
@@ -65,7 +65,7 @@ function hasBefore(rules: readonly CompiledRule[], end: number, isSo: (rule: Com
 const maxSaid = 20
 const maxLooks = 1_000_000
 
-/** A rule that stands for the case that no rule fits, in which the kernel alone decides. */
+/** A rule that stands for the case that no rule fits. Then the kernel alone decides. */
 const noRule: CompiledRule = {
   ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
   silenced: false,
@@ -105,12 +105,12 @@ function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
 }
 
 /**
- * Whether a rule fits every call that both others fit: each part of the rule contains the same part
- * of one of the others.
+ * Whether the rule `each` fits every call that `rule` and `other` both fit: each part of `each`
+ * contains the same part of `rule` or of `other`.
  */
 function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
   budget.left -= 1
-  // Requires a rule about reads, if both others may fit reads.
+  // Requires that `each` is about reads, if `rule` and `other` may fit reads.
   if (isAboutLooks(other) && rule === noRule && !isAboutLooks(each)) return false
   const either = (part: (one: CompiledRule) => boolean) => part(rule) || part(other)
   return (

@@ -162,7 +162,7 @@ export class Cursor {
   private depth = 0
   private readonly tokens: readonly Token[]
   readonly words: SelectWords
-  /** Names of WITH tables of this statement that have only one row, or a few. */
+  /** Names of WITH tables of this statement that have one row or only a few rows. */
   readonly small = new Set<string>()
   /**
    * Reads a query inside an expression. The function is passed in, because queries and expressions

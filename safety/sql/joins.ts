@@ -2,8 +2,8 @@ import { SqlProblem, type Token } from './cursor.ts'
 
 /**
  * Detects statements of MySQL or SQLite that make many rows or characters of few, by tables that
- * are not joined, an endless recursion or a repeated text. Reads tokens, because the grammar keeps
- * no tree.
+ * are not joined, an endless recursion or a repeated text. Reads tokens, because the grammar builds
+ * no syntax tree.
  */
 
 /**
@@ -126,7 +126,7 @@ const widened = new Map([
   ['repeat', 1],
   ['space', 0],
 ])
-/** Most characters that may be made of one. */
+/** Most characters that may be made of one character. */
 const maxWidth = 10_000
 
 /** Checks that a function which lengthens a text gets a literal number. */

@@ -1,10 +1,10 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Limits the text that a statement builds, such as by `x || x` or quotes within quotes, if each
+ * Limits the text that a statement builds, such as by `x || x` or quotes within quotes, where each
  * step doubles the step before it. Thirty steps make a gigabyte of one letter, in memory that no
  * time limit frees soon enough. So each column of each query gets a weight: how often it contains
- * each source column, and how many characters it has from no column.
+ * each source column, and how many characters it has that are from no column.
  */
 
 /** Most copies of a column in one value. */
@@ -21,7 +21,7 @@ type Scope = { columns: Columns; named: ReadonlyMap<string, [string, Weight][]>;
 
 const words = (text: string) => new Set(text.split(' '))
 
-/** Functions that build a text of all their arguments; any other returns at most one of them. */
+/** Functions that join all their arguments; any other function returns at most one argument. */
 const building = words(
   'concat concat_ws format overlay string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg array_append array_prepend array_cat array_to_string string_to_array regexp_split_to_array json_object jsonb_object jsonb_set',
 )
@@ -31,7 +31,7 @@ const escaping =
 const collecting = words('string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg')
 /** Number of rows that is assumed for a constant that an aggregate collects. */
 const collectedRows = 1_000
-/** Functions that make rows of one value. */
+/** Functions that make several rows of one value. */
 const splitting =
   /^(?:unnest|regexp_split_to_table|regexp_matches|string_to_table|generate_subscripts|jsonb?_(?:array_elements|each|path_query|object_keys)\w*)$/
 const textTypes = words('text varchar bpchar name json jsonb bytea')

@@ -60,7 +60,7 @@ export function guardValues(sql: string, columns: Guarded): { sql: string } | { 
 const name = /(?:"(?:[^"]|"")+"|[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*)/u
 const reference = new RegExp(`^${name.source}(?:\\s*\\.\\s*${name.source})*`, 'u')
 
-/** Returns the text at a position if the text consists of these names; null otherwise. */
+/** Returns the dotted name at a position if its parts are these names; null otherwise. */
 function readAt(text: Buffer, at: number, names: readonly string[]): string | null {
   const [found = ''] = reference.exec(text.subarray(at).toString()) ?? []
   const parts = (found.match(new RegExp(name.source, 'gu')) ?? []).map((each) =>
@@ -128,8 +128,8 @@ const hiddenForms = quoteForm([statementForms, secretPairs, nodeTree, /^\\x/].ma
 
 /**
  * Matches a statement in pieces: text that is kept, then a value, repeatedly. If the end of a value
- * is uncertain, the whole rest is removed. The server's expressions take the longest match, so no
- * two of these may begin at one place and end at two.
+ * is uncertain, all text after it is removed. The server's expressions take the longest match, so
+ * no two alternatives may begin at one place and end at two.
  */
 const keptParts = `(?:"[^"]*"|[[:alpha:]_][\\w$]*(?![\\w$'])|\\m[[:alpha:]](?=')|[^\\w"'$/-]|-(?!-)|/(?!\\*))*`
 const values = [

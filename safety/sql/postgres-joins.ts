@@ -2,13 +2,13 @@ import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.
 
 /**
  * Checks that the parts of a FROM are joined, by an equality with a column of another table. Parts
- * that are not joined multiply their rows, and so does an endless recursion.
+ * that are not joined multiply their rows, and an endless recursion also multiplies rows.
  */
 
 /** Highest number to which a recursion may count. */
 const maxCount = 100_000
 
-/** Views with one row, and tables with a few. */
+/** Views with one row, and tables with a few rows. */
 const small = new Set(
   'pg_stat_bgwriter pg_stat_archiver pg_stat_wal pg_stat_checkpointer pg_stat_recovery_prefetch pg_stat_wal_receiver'.split(
     ' ',

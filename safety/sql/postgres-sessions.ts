@@ -20,7 +20,7 @@ export const showsStatements = (texts: readonly string[]): boolean =>
 
 /**
  * Names of columns and functions that return other users' statements or code. `spread` adds the
- * statement's own names for these.
+ * names that the statement itself gives to these columns.
  */
 const columns =
   'query statement pg_stat_get_backend_activity definition indexdef qual with_check view_definition column_default parameter_default domain_default check_clause action_statement action_condition'.split(
@@ -82,7 +82,7 @@ function addAll(tainted: Names, names: readonly string[]): void {
 }
 
 /**
- * Lists the columns of a query with other users' statements or code, by position if no star
+ * Lists the columns of a query that contain other users' statements or code, by position if no star
  * precedes them.
  */
 function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[] = []): string[] {
@@ -91,7 +91,7 @@ function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[]
   const [first = []] = sides
   return first.flatMap((target, at) => {
     const isHanded = sides.some((targets) => isTainted(isStarred ? targets : targets[at], tainted))
-    // Judges a column by itself if there is only one side, even if a star stands beside it.
+    // Judges each column by itself if the query is no union, even if it has a star too.
     const isOwn = sides.length === 1 && isStarred ? isTainted(target, tainted) : isHanded
     const named = colnames[at]
     if (isStarred && colnames.length > 0) return colnames

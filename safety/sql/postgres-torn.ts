@@ -45,9 +45,9 @@ export const ofOthers: RegExp =
   /^(?:pg_stat_get_(?:backend_)?activity|pg_prepared_statement|pg_cursor|pg_get_(?:\w*def|expr|function_arguments))$/
 
 /**
- * A value that is split. `by`: the function, operator or node that splits it. `collects`: an
- * aggregate keeps it for all rows. `isShown`: it is not only compared. `cut`: the most characters
- * that are taken.
+ * A value that is split. `by`: the function, operator or node that splits the value. `collects`: an
+ * aggregate keeps the value for all rows. `isShown`: the value is not only compared. `cut`: the
+ * most characters that are taken.
  */
 export type Torn = { by: string; node: SqlNode; collects: boolean; isShown: boolean; cut: number | null }
 type Around = Omit<Torn, 'by' | 'node'> & { by: string | null }

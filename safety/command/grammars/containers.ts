@@ -220,7 +220,7 @@ export const containers: Grammars = {
         ...one('lxc list', '', '-c -f --columns --format'),
         refuses: ['[.:]', 'json', 'yaml'],
       }),
-      // Lists only what exists, because contents may hold a password.
+      // Allows only lists, because the content of an object may hold a password.
       ...paths('storage|network|profile|cluster|operation|warning|image list', one('lxc list', '', '', {})),
       ...sameGrammar('info', one('lxc info', '--resources', '', { first: ['name'] })),
       version: one('lxc version', '', '', {}),

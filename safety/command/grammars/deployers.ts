@@ -277,8 +277,8 @@ export const remote: Grammars = {
     operands: { first: ['host', 'number'], min: 1 },
   }),
   wget: {
-    // Requires -O - or --spider, because otherwise it writes a file. The executor's settings for
-    // wget switch redirections off, which would follow the answer to another host.
+    // Requires -O - or --spider, because otherwise wget writes a file. The executor's settings for
+    // wget switch off redirections, which could lead to another host.
     manual: 'wget(1), GNU Wget 1.21',
     options: spellOptions({
       flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',

@@ -172,7 +172,7 @@ const orchestrated = spellOptions({
 /** Requests that may be sent to a daemon's own socket. */
 const ofSocket =
   'dump_ops_in_flight dump_blocked_ops dump_historic_ops dump_historic_slow_ops dump_osd_network dump_mempools dump_scrubs get_latest_osdmap dump_pgstate_history heap_stats'
-/** Allows one setting that holds no password, because some of all settings do. */
+/** Allows one setting without a password by its name; a list of all settings shows passwords. */
 const setting: Grammar = {
   manual,
   operands: { first: ['name', 'name'], min: 2 },

@@ -134,8 +134,8 @@ export const host: Grammars = {
   },
   tty: { manual: 'tty(1), coreutils 9.1', options: spellOptions({ flag: '-s --silent --quiet' }) },
   ulimit: {
-    // Excluded: a value would set a limit of the shell, which ends with the command. An option
-    // alone prints.
+    // Excluded: a value, which would set a limit of the shell and end with the command. An option
+    // alone prints the limit.
     manual: 'bash(1), ulimit',
     options: spellOptions({ flag: '-a -c -d -e -f -H -i -l -m -n -p -q -r -s -S -t -u -v -x' }),
   },

@@ -153,8 +153,8 @@ export const tools: Grammars = {
     commands: sameGrammar('status s', { operands: { rest: 'text', min: 1 }, refusesOperands: ['^-'] }),
   },
   asterisk: {
-    // Allows for -x, a command for the daemon, only those of a list. Names of peers are shown,
-    // without lines that hold their passwords.
+    // Allows -x, a command for the daemon, only with the listed commands. Names of peers are shown,
+    // without the lines that hold their passwords.
     manual: 'asterisk(8), Asterisk 20: CLI commands',
     options: spellOptions({ text: '-x -rx', flag: '-r -n -V' }),
     requires: ['-rx', '-x', '-V'],

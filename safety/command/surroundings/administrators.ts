@@ -3,8 +3,8 @@ import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 type Row = [names: string, manual: string, files: string, obeys: string]
 
 /**
- * Makes a row for each program of a line, with the files of user and place that the program obeys.
- * These must be absent, or writable for root alone.
+ * Makes a row for each program of a line, with the files of user and working directory that the
+ * program obeys. Each file must be absent, or writable for root alone.
  */
 const rowsOf = (
   reach: ProgramSurroundings['reach'],

@@ -1,8 +1,8 @@
 import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 /**
- * Settings that override those of every file, so that a change between check and run starts
- * nothing. `diff.external` and attribute drivers have no value that means none.
+ * Settings that override the settings of every file, so that a change between check and run starts
+ * nothing. No value of `diff.external` or an attribute driver means "none".
  */
 const overrides: readonly [string, string][] = [
   ['core.fsmonitor', 'false'],
