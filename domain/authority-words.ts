@@ -6,8 +6,8 @@ import type { SourceInput } from './source.ts'
 
 /**
  * Texts in the audit log that describe what a row grants. `verify` compares the stored row with the
- * text. A changed right gives another text, so an audit entry about another change of the same
- * person, token, source or device does not match.
+ * text of the audit entry. A changed right gives another text, so an audit entry about another
+ * change of the same person, token, source or device does not match.
  */
 
 /**

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The page of a database server, read from its own source at this moment. SQL statements contain no
- * values.
+ * The state of a database server for its page, read from the server for this response. SQL
+ * statements in it contain no values.
  */
 
 const session = z.object({
@@ -18,14 +18,17 @@ const session = z.object({
 })
 export type StateSession = z.infer<typeof session>
 
-/** A sample for a chart: one for each minute since the API process started, at most two hours. */
+/**
+ * A sample for a chart. There is one for each minute since the API process started, for at most two
+ * hours.
+ */
 export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),
   waiting: z.number(),
   /**
    * The lag of this replica, or on a primary, the lag of the replica that is furthest behind. Null
-   * without replication.
+   * if there is no replication.
    */
   lagBytes: z.number().nullable(),
 })

@@ -3,13 +3,16 @@ import { highestRisk, type Risk } from './tool.ts'
 
 /**
  * The incident type of a person's own write of medium risk or more. The agent does not investigate
- * such incidents.
+ * incidents of this type.
  */
 export const manualChangeType = 'manual_change'
 
 export type ManualChange = EventMetadata['change_requested'] & { actor: string }
 
-/** Finds the write that a person requested, in the attempt that carries it out; otherwise null. */
+/**
+ * Finds the write that a person requested, in the attempt that carries out the write. Null if the
+ * attempt has no such write.
+ */
 export function findManualChange(events: readonly IncidentEvent[], attempt: number): ManualChange | null {
   const row = attempt === 1 ? events.find((event) => event.kind === 'change_requested') : undefined
   return row?.kind === 'change_requested' ? { ...row.metadata, actor: row.actor } : null
