@@ -90,9 +90,7 @@ const order: Severity[] = ['info', 'warning', 'critical']
 const limit = 20
 const usage = 'use all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab'
 
-/**
- * Parses `agent.investigate`. Refuses a text that it does not know, and lists the accepted forms.
- */
+/** Parses `agent.investigate`. Refuses an unknown text, and lists the accepted forms. */
 export function parseInvestigateFilter(
   text: string,
 ): { ok: true; filter: InvestigateFilter } | { ok: false; reason: string } {

@@ -7,10 +7,7 @@ export const alertDialects = [
   ...(['pagerduty', 'uptime-kuma', 'zabbix', 'cloudwatch', 'proxmox'] as const),
 ]
 
-/**
- * Limits of what is read at once from a request body. A larger body is only stored, and a worker
- * reads it later.
- */
+/** Limits of a request body that is read at once. A worker reads a larger body later. */
 export const maxAlertsAtOnce = 1_000
 export const maxBytesAtOnce = 1024 * 1024
 /**

@@ -65,9 +65,7 @@ export function namesOf(value: string | undefined): string[] {
   return text === '' ? [] : [text]
 }
 
-/**
- * A resource that labels may name: possible names and kinds, and the conditions for accepting it.
- */
+/** A resource that labels may name: possible names and kinds, and conditions for accepting it. */
 export type Sought = {
   /** The plain name of the label. */
   label: string
@@ -90,10 +88,7 @@ export type Sought = {
    * cluster or region that contains it is tried.
    */
   isNarrowest?: boolean
-  /**
-   * The name may be the public name of a page or port, whose first part may be the name of a
-   * machine by chance.
-   */
+  /** The name may be public. Its first part may then be the name of a machine by chance. */
   isPublic?: boolean
   /** Accepted only for a machine on which a service has the name of the scrape job. */
   needsService?: boolean
@@ -109,9 +104,7 @@ export type Sought = {
    * belong to an object in the server.
    */
   isServer?: boolean
-  /**
-   * The label seldom names such a resource. If the name is unknown, the attempt is not reported.
-   */
+  /** The label seldom names such a resource. An attempt with an unknown name is not reported. */
   isSeldom?: boolean
   /** The resource only contains the subject of the alert: a namespace, a cluster or a region. */
   isHolder?: boolean

@@ -44,10 +44,7 @@ export type AlertResource = {
   candidates: string[]
 }
 
-/**
- * Lists all names of the labels that could decide, so that one query to the registry finds all of
- * them.
- */
+/** Lists all names that could decide, so that one query to the registry finds all of them. */
 export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain } = toPlainLabels(labels)
   return [
@@ -278,10 +275,7 @@ function listJobServices(machine: KnownResource, { labels, byName }: Registry): 
   )
 }
 
-/**
- * Lists the name of a scrape job and the name of what the job measures: `integrations/redis` and
- * `redis`.
- */
+/** Lists the name of a scrape job and of what it measures: `integrations/redis` and `redis`. */
 function jobNames({ job = '' }: AlertLabels): string[] {
   return [
     ...new Set(

@@ -95,9 +95,7 @@ function listHolders(labels: AlertLabels): Sought[] {
   return sought
 }
 
-/**
- * Lists a volume claim, an ingress and a service of the cluster, if the labels name a namespace.
- */
+/** Lists a volume claim, an ingress and a service of a cluster, if labels name a namespace. */
 function listBesideWorkloads(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   if (namespaceOf(labels) === undefined) return sought
@@ -138,10 +136,7 @@ function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[
   })
 }
 
-/**
- * Returns the text that stands for the star in a pattern; an empty text for a pattern without a
- * star; null if the value does not match.
- */
+/** Returns the text that stands for the star in a pattern; null if the value does not match. */
 function matchRule(value: string, before: string, after: string | null): string | null {
   if (after === null) return value === before ? '' : null
   const isMatch = value.length >= before.length + after.length && value.startsWith(before) && value.endsWith(after)
@@ -182,10 +177,7 @@ function listProxmox(labels: AlertLabels): Sought[] {
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
   labels[subjectNamespace(labels) ?? 'namespace'] || undefined
 
-/**
- * Lists the subject's pod and then the subject's namespace, which come before the pod of the
- * exporter.
- */
+/** Lists the subject's pod and namespace, which come before the pod of the exporter. */
 function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const { exported_pod: pod = '', exported_container: container = '' } = labels
   const sought = listPodOf(pod, container, namespaceOf(labels), isOfCluster)

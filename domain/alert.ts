@@ -58,10 +58,7 @@ export const alert = z.object({
    * a new alert. Absent for an ordinary end.
    */
   endReason: z.string().max(maxWordChars).optional(),
-  /**
-   * The sender's word for a state that Nightshift does not know. An alert in an unknown state
-   * counts as firing.
-   */
+  /** The sender's word for an unknown state. An alert in an unknown state counts as firing. */
   stateWord: z.string().max(maxWordChars).optional(),
   links: alertLinks,
   /**
@@ -147,10 +144,7 @@ export const explainedAlert = z.object({
   title: z.string(),
   type: z.string(),
   severity,
-  /**
-   * The sender's word for the severity. Null if the sender gave none; the severity is then the
-   * default.
-   */
+  /** The sender's word for the severity. Null if the severity is the default. */
   severityWord: z.string().nullable(),
   /** The resource as `kind:id`; null if no resource was found. */
   resource: z.string().nullable(),

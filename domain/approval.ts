@@ -32,9 +32,7 @@ export const decisionToken = z.object({
   expiresAt: z.string(),
 })
 
-/**
- * The reason category of a denial. The agent reads the category together with the person's reason.
- */
+/** The category of a denial. The agent reads it together with the person's reason. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
 export type DenialCategory = z.infer<typeof denialCategory>
 
@@ -57,9 +55,7 @@ export const decisionBody = z.strictObject({
 })
 export type DecisionBody = z.infer<typeof decisionBody>
 
-/**
- * The request for a decision token: for a whole decision, or only for a yes or a no at Temporal.
- */
+/** The request for a decision token: for a whole decision, or for yes or no at Temporal. */
 export const mintingBody = z.union([
   decisionBody.extend({ purpose: z.literal('decision').default('decision') }),
   z.strictObject({ decision, purpose: z.literal('temporal') }),
@@ -123,19 +119,14 @@ export type Approval = z.infer<typeof approval>
 /** A row of the incident's log on which an approval rests. */
 export const evidence = z.object({
   seq: z.number().int(),
-  /**
-   * `look`: a read of the write's targets. `proposed`: the turn in which the model proposed the
-   * call.
-   */
+  /** `look`: a read of the targets. `proposed`: the turn in which the model proposed the call. */
   what: z.enum(['alert', 'look', 'proposed']),
   tool: z.string().nullable(),
   /**
    * The resources that the row is about, among the approval's targets and the incident's resource.
    */
   about: z.array(resourceRef),
-  /**
-   * The finding in a sentence if `isSaid` is true, otherwise the beginning of the tool's response.
-   */
+  /** The finding in a sentence if `isSaid` is true, otherwise the beginning of the result. */
   found: z.string(),
   /** Whether `found` is a sentence. Absent from rows of earlier versions. */
   isSaid: z.boolean().default(false),
@@ -323,10 +314,7 @@ export function actionByKeys(
   return actionDigest(tool, keyed)
 }
 
-/**
- * Returns a function that reads keys from stored rows. A resource without an entry in `keys` keeps
- * its own key.
- */
+/** Returns a function that looks up the key of a resource in `keys`, else returns its own key. */
 export function keyReader(keys: Readonly<Record<string, string>>): (ref: ResourceRef) => string {
   return (ref) => {
     const own = resourceKey(ref)

@@ -14,17 +14,13 @@ export type Authority = {
 
 type Limits = Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>
 
-/**
- * Returns the authority that a person has through any token; no permissions for a disabled person.
- */
+/** Returns the authority that a person has through any token; no permissions if disabled. */
 export function authorityOfPerson(person: Limits & { role: Role; disabled: boolean }): Authority {
   const { role, disabled } = person
   return { permissions: disabled ? [] : permissions[role], rights: rightsOf(person) }
 }
 
-/**
- * Returns the authority of a caller: the person's authority, reduced by the scopes of the token.
- */
+/** Returns a caller's authority: the person's authority, reduced by the token's scopes. */
 export function authorityOfPrincipal(principal: Pick<Principal, 'role' | 'scopes'>, person: Limits): Authority {
   const types = typesOf(principal)
   const rights = rightsOf(person).map((right) => ({ ...right, incidentTypes: narrowTypes(right.incidentTypes, types) }))
@@ -82,10 +78,7 @@ function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): 
   return risk.length + types.length > 0 ? [...risk, ...types] : [`decisions as "${formatRight(wanted)}"`]
 }
 
-/**
- * Names the wanted incident types that none of the lists in `known` contains; null if there is no
- * such type.
- */
+/** Names the wanted incident types that no list in `known` contains; null if there are none. */
 function typesBeyond(wanted: readonly string[] | null, known: readonly (readonly string[] | null)[]): string | null {
   if (known.includes(null)) return null
   if (wanted === null) return 'incidents of all types'

@@ -68,10 +68,7 @@ export const incidentBrief = z.object({
   }),
   /** The state of the resource at the last read; null if no log row shows the state. */
   resource: line.extend({ at: z.string() }).nullable(),
-  /**
-   * The outcome of the page that waited while the incident was investigated; null if no page
-   * waited.
-   */
+  /** The outcome of the page that waited during the investigation; null if no page waited. */
   page: line.nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
   impact: line.nullable(),
@@ -117,9 +114,7 @@ export type ServedBrief = z.infer<typeof servedBrief>
 /** The tokens and time that the model's responses in one attempt took. */
 export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 
-/**
- * The input of a brief. `events` may lack the data of results, and log rows that no brief reads.
- */
+/** The input of a brief. `events` may lack data of results, and log rows that no brief reads. */
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]
@@ -290,10 +285,7 @@ function saidAtEnd(event: Ending): string {
   return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
 }
 
-/**
- * Lists unhealthy resources other than the incident's own, and how many similar incidents wait for
- * this incident.
- */
+/** Lists all other unhealthy resources, and how many similar incidents wait for this incident. */
 function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
   const seen = new Map<string, { health: string; id: string; seq: number }>()
   const resource = incident.resource && resourceKey(incident.resource)

@@ -293,9 +293,7 @@ function listDown(details: Record<string, unknown>, maxNamed: number): string[] 
   return [`${formatDown(unplaced.length)}.`, ...down, ...(more > 0 ? [`And ${more} more.`] : []), formatWhyDown(left)]
 }
 
-/**
- * Warns of an old read on which the request rests. The warning is also shown beside the buttons.
- */
+/** Warns of an old read behind the request. The warning is also shown beside the buttons. */
 export function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
   const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
   if (lookedAt === null || ageMs <= freshMs) return []

@@ -137,19 +137,13 @@ export type ChangeRules = { change: readonly ResourceRule[]; alert: readonly Res
 
 type Named = Pick<Change, 'resources' | 'labels'>
 
-/**
- * Lists all names of a change that could decide, so that one query to the registry finds all of
- * them.
- */
+/** Lists all names that could decide, so that one query to the registry finds all of them. */
 export function changeNamesToLookUp({ resources, labels }: Named, rules: ChangeRules): string[] {
   if (resources.length === 0) return namesToLookUp(labels, [...rules.change, ...rules.alert])
   return resources.map((name) => (parseResourceKey(name)?.id ?? name).toLowerCase())
 }
 
-/**
- * Chooses the resources of a change. Returns at least one entry, and one entry for several names of
- * one resource.
- */
+/** Returns at least one resource of a change; one for several names of one resource. */
 export function chooseChangeResources(
   change: Named,
   rules: ChangeRules,

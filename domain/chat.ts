@@ -65,10 +65,7 @@ export type Writing = {
    * never.
    */
   counted: number | null
-  /**
-   * The text of the response so far, without reasoning from a separate field. Untrusted and never
-   * stored.
-   */
+  /** The response so far, without reasoning from a separate field. Untrusted, never stored. */
   content: string
   /** The call that the model is writing: its name and the arguments so far. */
   call: { name: string; arguments: string } | null
@@ -89,10 +86,7 @@ export const liveAnswer = z.object({
   /** Seconds since the request to the model. */
   seconds: z.number().min(0),
   tokens: z.number().int().min(0),
-  /**
-   * True if the server counted the tokens of this response; otherwise each piece counts as one
-   * token.
-   */
+  /** True if the server counted the response's tokens; otherwise each piece counts as one token. */
   isCounted: z.boolean(),
   /** The end of the text that the model has written so far. Untrusted. */
   tail: z.string().max(500),

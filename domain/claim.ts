@@ -90,10 +90,7 @@ export function marked(
 
 const bound = z.object({ certainty: z.enum(certainties), claimed: z.enum(certainties).optional() })
 
-/**
- * Reads the highest certainty that the policy check allows for an ending; empty if the check states
- * none.
- */
+/** Reads the highest certainty that the policy check allows; empty if the check states none. */
 export function boundOf(found: unknown): z.infer<typeof bound> | Record<string, never> {
   return bound.safeParse(found).data ?? {}
 }

@@ -58,10 +58,7 @@ const rollout = z.object({
   isTakenUpAgain: z.boolean(),
   set: z.string().nullable(),
   ready: z.string().nullable(),
-  /**
-   * What this rollout changed. Null if there is no earlier rollout to compare with; `first` then
-   * explains why.
-   */
+  /** Null if there is no earlier rollout to compare with; `first` then explains why. */
   changed: z.array(z.string()).nullable(),
   first: z.string(),
 })

@@ -18,10 +18,7 @@ const session = z.object({
 })
 export type StateSession = z.infer<typeof session>
 
-/**
- * A sample for a chart. There is one for each minute since the API process started, for at most two
- * hours.
- */
+/** A sample for a chart: one for each minute since the API process started, at most two hours. */
 export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),

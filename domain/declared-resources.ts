@@ -30,10 +30,7 @@ export type DeclaredResource = {
 
 export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)[number]; to: ResourceRef }
 
-/**
- * Everything that a source declares. An entry that the source stops declaring is withdrawn from the
- * registry.
- */
+/** Everything that a source declares. An entry that it no longer declares is withdrawn. */
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /**

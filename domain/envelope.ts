@@ -2,10 +2,7 @@ import { z } from 'zod'
 import { type ErrorClass, refusalOf } from './refusal.ts'
 import type { Envelope } from './tool.ts'
 
-/**
- * Builds the result of a call that was tried and failed. `data`: the part of the result that is
- * known.
- */
+/** Builds the result of a call that was tried and failed. `data`: a partial result. */
 export function failedEnvelope(rule: string, message: string, data?: unknown): Envelope {
   const details = { rule, auto_recoverable: false }
   return {
@@ -133,10 +130,7 @@ export function withoutNoise(data: unknown): unknown {
 
 /** How many characters of a digest identify a whole response within one incident. */
 const shownDigest = 12
-/**
- * Whether the field is the digest of a source's whole response, beside the summary of this
- * response.
- */
+/** Whether the field is the digest of a source's whole response, beside its summary. */
 const isWholesDigest = (key: string, data: object) => key === 'digest' && 'source' in data && 'summary' in data
 
 const isLabels = (key: string) => key === 'labels'

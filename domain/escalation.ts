@@ -96,9 +96,7 @@ export function escalationReport(
   }
 }
 
-/**
- * Describes a hypothesis in a sentence: its state, and the numbers of the rows that show the state.
- */
+/** Describes a hypothesis in a sentence: its state, and the rows that show the state. */
 function tellCause(cause: Hypothesis): string {
   return plainWords(formatHypothesis(cause))
 }
@@ -153,10 +151,7 @@ function changes(events: readonly IncidentEvent[]): string[] {
   })
 }
 
-/**
- * The first step for the person who takes over, by the code of the ending. Used if the agent named
- * no step.
- */
+/** The first step for a person, by the code of the ending, if the agent named no step. */
 const nextSteps: Record<string, string> = {
   AGENT: 'Read the timeline and decide what the agent could not',
   PERSON: 'Ask the person who escalated the incident',

@@ -18,7 +18,8 @@ import type { RecordedUndo, Undoes } from './undo.ts'
  * shapes of their fields must not change.
  */
 
-/** The subject of the incident, stated once, in the row that opened it. */
+// The type, severity, title and resource of an incident, in the row that opened the incident.
+
 export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
 
 /**
@@ -73,9 +74,7 @@ export type NotedCode =
    * A repair failed or did not last, so its tool needs approval in this incident type from now on.
    */
   | 'trust_lost'
-  /**
-   * A person graded the cause as wrong. The writes of the repairing tool already required approval.
-   */
+  /** A person graded the cause as wrong. Writes of the tool already required approval. */
   | 'called_wrong'
   | 'model_route'
   /** The page of a new incident was delayed, sent, or not needed. */
@@ -93,9 +92,7 @@ export type NotedCode =
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
-/**
- * One proposed call. `arguments` is null if the text cannot be parsed; `problem` then explains why.
- */
+/** One proposed call. `arguments` is null if they cannot be parsed, for the reason `problem`. */
 export type ProposedCall = {
   id: string
   tool: string
@@ -113,17 +110,11 @@ export type ProposedCall = {
    * `loose_json`.
    */
   written?: string
-  /**
-   * Values of arguments that code converted, for example null to an absent field, or digits to a
-   * number.
-   */
+  /** Arguments that code converted, for example null to an absent field, or digits to a number. */
   read?: { field: string; from: unknown; to: unknown }[]
 }
 
-/**
- * A text or result that is too large for its row. The whole text is in `result_body` under its
- * digest.
- */
+/** A text that is too large for its row. The whole text is in `result_body` under its digest. */
 export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
 
 export type ConfigInForce = Record<string, { value: unknown; source: string }>
@@ -209,14 +200,9 @@ export type EventMetadata = {
     /** Tools that the tool `more_tools` adds. Absent if all tools are offered at once. */
     more?: BodyRef
     context: BodyRef
-    /**
-     * Runbooks that the model received: one in full, all others by name. Absent if no runbook fits.
-     */
+    /** Runbooks that the model received: one in full, more by name. Absent if no runbook fits. */
     runbooks?: BodyRef
-    /**
-     * The runbook that the model received in full: its name, digest and origin; null if none fits
-     * well enough.
-     */
+    /** The runbook given in full: its name, digest and origin; null if no runbook fits. */
     runbook?: RunbookGiven | null
     protocol: 'native' | 'json'
     model: string
@@ -399,10 +385,7 @@ export type EventMetadata = {
     via: string
     status: string
     actionDigest: string
-    /**
-     * The person, the time of the decision, and the times that follow from settings. Absent in rows
-     * up to 0.2.
-     */
+    /** The person, and the times that the decision set. Absent in rows up to 0.2. */
     operatorId?: string
     at?: string
     decidedAt?: string | null
@@ -486,9 +469,7 @@ export type EventMetadata = {
     reason: string
     operatorId: string
     name: string
-    /**
-     * The type, severity, title and resource of the incident. Absent in rows of earlier versions.
-     */
+    /** Type, severity, title and resource of the incident. Absent in rows of earlier versions. */
     opened?: OpenedIncident
     alone: boolean
     /** Hosts that the requesting person states to be off. */

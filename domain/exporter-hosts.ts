@@ -5,10 +5,9 @@ import { measuresOthers } from './alert-machines.ts'
  * `instance` is the address of the exporter, not of the subject.
  */
 
-/**
- * The attribute that marks, in an inventory, a machine with exporters for other machines, and the
- * targets on that machine.
- */
+// The attribute by which an inventory marks a machine that runs exporters for other machines, and
+// the targets on this machine.
+
 export const runsExportersAttribute = 'runs_exporters'
 
 /**

@@ -9,10 +9,7 @@ export function formatCounts(counts: Counts): string {
     .join(', ')
 }
 
-/**
- * Converts a plural kind to the singular: `rows of the log` to `row of the log`, `people` to
- * `person`.
- */
+/** Converts a plural kind to the singular: `rows of the log` becomes `row of the log`. */
 function toSingular(kind: string): string {
   if (kind === 'people') return 'person'
   const [noun = '', ...rest] = kind.split(/(?= of )/)

@@ -42,9 +42,7 @@ export const partTitles = {
   next: 'Next calls of the same answer',
 }
 
-/**
- * Formats ` and 2 more calls of the same answer` of the model; empty if there are no more calls.
- */
+/** Formats ` and 2 more calls of the same answer` of the model; empty if there are none. */
 export function formatAlsoAsked(count = 0): string {
   return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
 }
@@ -55,10 +53,7 @@ const verdictWords: Record<NonNullable<NextCall['verdict']>, string> = {
   refuse: 'would be refused now',
 }
 
-/**
- * Formats a further call of a turn: `converge shard on web-2 (medium risk): needs its own
- * approval`.
- */
+/** Formats a further call: `converge shard on web-2 (medium risk): needs its own approval`. */
 export function formatNextCall({ tool, about, risk, verdict }: NextCall): string {
   return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdict ? verdictWords[verdict] : 'could not be judged now'}`
 }
@@ -179,10 +174,7 @@ const outcomeWords: Record<VerificationOutcome, string> = {
   unproven: 'Unproven',
 }
 
-/**
- * Names the outcome of a verification for people. An outcome that another version added stays
- * unchanged.
- */
+/** Names the outcome of a verification for people. An unknown outcome stays unchanged. */
 export function formatVerification(outcome: string): string {
   return outcomeWords[outcome as VerificationOutcome] ?? withSpaces(outcome)
 }
@@ -206,10 +198,7 @@ export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment
   return `/api/v1/approvals/${encodeURIComponent(approvalId)}/attachments/${digest}`
 }
 
-/**
- * Explains that an approval at Temporal without a decision token does not count, and what to do
- * instead.
- */
+/** Explains that an approval at Temporal without a token does not count, and what to do. */
 export function formatUnheard(at: string): string {
   return `Somebody approved at Temporal without a decision token (${at}). That approval does not count. Decide here, or create a token with "nightshift approvals token ID approve".`
 }

@@ -135,9 +135,7 @@ export function toTriageTold(given: Triage | undefined): TriageTold | null {
   return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
 }
 
-/**
- * Reads the proof about the VMs that stay down; null if there is no proof or its form is unknown.
- */
+/** Reads the proof about VMs that stay down; null if there is none or its form is unknown. */
 function readTriage(given: unknown): TriageTold | null {
   const { proof, certified } = (given ?? {}) as Partial<TriageTold>
   if (proof === undefined || !Object.hasOwn(triageWords, proof)) return null
@@ -196,10 +194,7 @@ export function formatAfterwards(standing: Standing): string | null {
   return `${of(fresh)}; ${today}${already && `; for ${already} it is not found today either`}`
 }
 
-/**
- * Lists the hosts for whose VMs room is known to be missing, and the hosts for whose VMs no place
- * was found.
- */
+/** Lists hosts for whose VMs there is no room, and hosts for whose VMs no place was found. */
 function formatLost({ after }: Standing, notFound: string[]): string[] {
   const short = new Map(after.flatMap(({ name, lacks }) => (lacks ? [[name, formatLacks(lacks)] as const] : [])))
   const unknown = notFound.filter((name) => !short.has(name))

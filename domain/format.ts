@@ -16,10 +16,7 @@ const hour = 60 * minute
 const day = 24 * hour
 const two = (value: number) => String(value).padStart(2, '0')
 
-/**
- * Formats a time with its day and zone: `2026-11-21 20:05:27 -05:00`; in UTC `2026-11-22 01:05:27
- * UTC`.
- */
+/** Formats a day and time: `2026-11-21 20:05:27 -05:00`; in UTC `2026-11-22 01:05:27 UTC`. */
 export function formatMoment(iso: string, zone: TimeZone): string {
   const { at, offset } = toZone(iso, zone)
   return `${formatDay(at)} ${formatTime(at)} ${offset}`
@@ -189,9 +186,7 @@ export function truncate(text: string, length: number): string {
 
 type ResourceSearch = Pick<AlertResource, 'by' | 'tried' | 'candidates'> & { resource?: AlertResource['resource'] }
 
-/**
- * Describes in one sentence how the resource of an alert was found, or why no resource was found.
- */
+/** Describes in one sentence how an alert's resource was found, or why none was found. */
 export function formatResourceSearch({ resource, by, tried, candidates }: ResourceSearch): string {
   if (resource && by) return `label ${by} names ${resource.kind}:${resource.id}`
   if (candidates.length > 0) return `ambiguous: ${tried.at(-1)?.name} may be ${candidates.join(' or ')}`

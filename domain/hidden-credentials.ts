@@ -25,10 +25,7 @@ export type CredentialHider = {
   value<T>(value: T): T
 }
 
-/**
- * Returns a hider of these credentials. Of a credential `user:password`, the hider also hides the
- * password.
- */
+/** Returns a hider of these credentials, and of the password in `user:password`. */
 export function hideCredentials(secrets: readonly string[]): CredentialHider {
   const all = secrets.flatMap((secret) => [secret, ...secret.split('\n'), ...passwordOf(secret)])
   const parts = [...new Set(all.map((each) => each.trim()))]
@@ -83,9 +80,7 @@ const toPieces = (text: string): string[] => text.match(/\\+|[\s\S]/gu) ?? []
 const named: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos', '\u00a0': 'nbsp' }
 const shortEscapes: Record<string, string> = { '\n': 'n', '\t': 't', '\r': 'r' }
 
-/**
- * Builds a pattern that matches one character as JSON (also nested), addresses and HTML write it.
- */
+/** Builds a pattern for one character as JSON (also nested), addresses and HTML write it. */
 function writtenAs(piece: string): string {
   if (piece.startsWith('\\')) {
     const each = `(?:%(?:25){0,3}5[cC]|\\\\{1,8}u005[cC]|&(?:amp;){0,2}#(?:0{0,4}92|[xX]0{0,4}5[cC]);)`

@@ -2,10 +2,7 @@ import type { Claim, ClaimQuote } from './claim.ts'
 import type { IncidentEvent } from './event.ts'
 import { truncate } from './format.ts'
 
-/**
- * The grade of a claim. A: rows show the claim word for word. B: no row contradicts the claim. C:
- * no row shows the claim.
- */
+/** The grade of a claim. A: rows show it word for word. B: no row contradicts it. C: unproven. */
 export const claimGrades = ['A', 'B', 'C'] as const
 export type ClaimGrade = (typeof claimGrades)[number]
 
@@ -27,9 +24,7 @@ export type StoredClaim =
   | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
   | { text: string; evidence: number[] }
 
-/**
- * A sentence of a resolution, or of the reason of an escalation, that no row of the attempt shows.
- */
+/** A sentence of an ending's text that no row of the attempt shows. */
 export type UnshownSentence = { text: string; why: string }
 
 /** Lists the numbers of the rows that a stored claim cites, each once. */

@@ -140,10 +140,7 @@ const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().
 
 export const home = z.object({
   since: z.string(),
-  /**
-   * True until Nightshift has its first incident. Home then shows the first steps of a new
-   * installation.
-   */
+  /** True until Nightshift has an incident. Home then shows first steps of an installation. */
   isFresh: z.boolean().default(false),
   /**
    * Numbers about incidents that began since `since`. Failed repairs, tokens and dollars are

@@ -78,9 +78,7 @@ export type EscalationCategory = z.infer<typeof escalationCategory>
 const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
-/**
- * Why an incident waits in the queue. `soon`: the next tick of the queue begins its investigation.
- */
+/** Why an incident waits in the queue. `soon`: the next tick of the queue takes it. */
 const queueReason = z.enum(['off', 'paused', 'budget', 'kept', 'leader', 'followers', 'slots', 'soon'])
 export type QueueReason = z.infer<typeof queueReason>
 
@@ -125,10 +123,7 @@ export const incident = z.object({
   reviewWantedAt: z.string().nullable().default(null),
   /** The person who took the incident; null if nobody has the incident. */
   owner: z.object({ id: z.string(), name: z.string(), since: z.string() }).nullable(),
-  /**
-   * Why the incident is investigated only if a person requests it; null if it is investigated
-   * automatically.
-   */
+  /** Why the incident is investigated only if a person requests it. */
   keptReason: z.string().nullable(),
   /** The earlier incident of the alert that opened this incident. */
   previousId: z.string().nullable(),

@@ -7,9 +7,7 @@
 const group =
   '\\u007f-\\u009f\\u2028\\u2029\\u2800\\ud800-\\udfff\\u{13430}-\\u{1343f}\\p{Cf}\\p{Default_Ignorable_Code_Point}'
 
-/**
- * Returns a pattern that matches one hidden character, or one of the C0 characters in `controls`.
- */
+/** Returns a pattern that matches a hidden character, or one of the C0 characters `controls`. */
 export function hiddenCharacter(controls: string): string {
   return `[${controls}${group}]|(?<=\\p{M}{8})\\p{M}`
 }
@@ -68,9 +66,7 @@ export function withoutTemplateTokens(text: string): string {
   return text.replace(angled, '‹').replace(bracketed, (bracket) => (bracket === '[' ? '⁅' : '⁆'))
 }
 
-/**
- * Replaces look-alikes by the original characters, so that a quote can be compared with its row.
- */
+/** Restores replaced characters, so that a quote can be compared with its log row. */
 export function withoutFolding(text: string): string {
   return text.replace(/[‹›⁅⁆]/g, (sign) => ({ '‹': '<', '›': '>', '⁅': '[', '⁆': ']' })[sign] as string)
 }

@@ -15,19 +15,13 @@ const readers =
  * expected.
  */
 const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
-/**
- * Programs that pass a text to a shell, or start a program with the arguments that follow, for
- * example on another machine.
- */
+/** Programs that pass a text to a shell, or arguments to a program, perhaps elsewhere. */
 const handers =
   /^(?:ssh|slogin|rsh|dsh|pssh|pdsh|clush|parallel-ssh|parallel|eval|watch|at|batch|crontab|tmux|screen|script|su|runuser|flock|entr|xargs|env)$/i
 /** Options with which the programs above accept a script. */
 const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
-/**
- * Options, of at most three letters or of a known name, that may accept a script in unknown
- * programs.
- */
+/** Options, short or with a known name, that may accept a script in unknown programs. */
 const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
 /** Modules of Ansible that run a text in a shell. Ansible's default module is `command`. */
 const remoteModule = /^(?:ansible\.(?:builtin|legacy)\.)?(?:shell|command|raw|script|expect)$/

@@ -76,10 +76,7 @@ const httpStep = z.strictObject({
         .string()
         .max(2_000)
         .regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
-      /**
-       * The path of the response field that contains the state of the job, such as `status` or
-       * `data.state`.
-       */
+      /** The path of the field with the state of the job, such as `status` or `data.state`. */
       state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'must be a path such as data.state'),
       done: z.array(z.string()).min(1),
       failed: z.array(z.string()).min(1),
@@ -153,10 +150,7 @@ const check = z
     timeoutSeconds: seconds(600).default(300),
     /** Exit codes of a successful check. Any other exit code means that the check failed. */
     okExitCodes: z.array(z.number().int().min(0).max(255)).min(1).default([0]),
-    /**
-     * Conditions of a check that show that the job would change nothing. All given conditions must
-     * be true.
-     */
+    /** Conditions that show that the job would change nothing. All given ones must be true. */
     noChanges: z
       .strictObject({
         exitCode: z.number().int().min(0).max(255).optional(),
@@ -176,9 +170,7 @@ const resources = z
     kind: z.enum(inventoryKinds),
     ids: z.array(z.string().min(1).max(128)).min(1).max(1_000).optional(),
     pattern: pattern.optional(),
-    /**
-     * A pattern of allowed names, if they differ from the ids and full names (`web-1.example.com`).
-     */
+    /** Pattern of allowed names that differ from the ids and full names (`web-1.example.com`). */
     names: pattern.optional(),
   })
   .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'must have ids or pattern, not both')
@@ -273,10 +265,7 @@ export const shownJob = listedJob.extend({
     .object({
       runs: z.string(),
       timeoutSeconds: z.number(),
-      /**
-       * Conditions that show that the job would change nothing; empty if the job has no such
-       * conditions.
-       */
+      /** Conditions that show that the job would change nothing; empty if it has none. */
       noChanges: z.array(z.string()),
     })
     .nullable(),
@@ -347,10 +336,7 @@ function isWideWord(value: string): boolean {
 const parseAddressPart = (part: string): number =>
   /^0x/.test(part) ? Number.parseInt(part.slice(2) || '0', 16) : Number.parseInt(part, /^0[0-7]+$/.test(part) ? 8 : 10)
 
-/**
- * Whether the name of a resource is its id, its full name, or a name that the declaration of the
- * job allows.
- */
+/** Whether a resource's name is its id, its full name, or a name that the job allows. */
 function isNameExpected({ resources }: DeclaredJob, { id, name }: { id: string; name: string }): boolean {
   if (resources.names !== undefined) return new RegExp(`^(?:${resources.names})$`).test(name)
   if (name === id || name.startsWith(`${id}.`)) return true
@@ -409,10 +395,7 @@ export type JobOutcome = {
 export const jobNote = z.object({
   name: jobName,
   system: z.enum(systems),
-  /**
-   * `checking`: the job has not begun. `begun`: the job is about to be sent or started, or already
-   * runs.
-   */
+  /** `checking`: the job has not begun. `begun`: the job is about to be sent, or runs. */
   phase: z.enum(['checking', 'begun']),
   /** The id of the job's run in the job's system; null if it has none. */
   ref: z.string().nullable(),

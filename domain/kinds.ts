@@ -182,9 +182,7 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
 /** The form of an id. Contains no "/", because an id is a part of a path. */
 export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 
-/**
- * Kinds of machines with an address. Alerts name a machine by label, host name, FQDN or address.
- */
+/** Kinds of machines with an address. Alerts name one by label, host name, FQDN or address. */
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
 /**
@@ -211,10 +209,7 @@ const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, read
   same_as: Object.fromEntries(inventoryKinds.map((kind) => [kind, machineKinds])),
 }
 
-/**
- * Lists the kinds at the right end of a relation of which a resource at the left end has at most
- * one.
- */
+/** Lists the kinds at the right end of a relation of which `from` has at most one. */
 export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly InventoryKind[] =>
   functions[relation]?.[from] ?? []
 

@@ -10,10 +10,7 @@ import type { ClosedBy, IncidentStatus, ResolveOutcome } from './incident.ts'
 export type LifecycleView = {
   nowMs: number
   status: IncidentStatus
-  /**
-   * The outcome of the incident. Null while the incident is open, and for incidents that version
-   * 0.1 closed.
-   */
+  /** The incident's outcome. Null while it is open, and if version 0.1 closed it. */
   outcome: ResolveOutcome | null
   closedBy: ClosedBy | null
   closedAtMs: number | null
@@ -55,9 +52,7 @@ export type AlertCounts = { total: number; firing: number; unknown: number; unpr
 /** The result of a read that code makes after a repair, or for an expected state. */
 export type RepairCheck = {
   atMs: number
-  /**
-   * The worst verification of the newest writes, one per target; null if the incident has no write.
-   */
+  /** The worst verification of the newest writes, one per target; null without a write. */
   verification: 'held' | 'not_held' | 'open' | 'unproven' | null
   /**
    * The state of the incident's resource, otherwise of the targets of the writes. Null if the
@@ -124,10 +119,7 @@ const sameTroubleSeconds = 30 * 60
  * Seconds as in `sameTroubleSeconds`, for an escalated incident, which people may handle for a day.
  */
 const sameEscalationSeconds = 24 * 3600
-/**
- * Maximum attempts per day for one alert, including attempts of linked incidents. More attempts
- * would hide the cause.
- */
+/** Most attempts per day for one alert, over linked incidents. More would hide the cause. */
 export const attemptsPerDay = 3
 /** Number of failed reads after which a repair is treated as one that did not last. */
 const maxUnreadableLooks = 3
@@ -319,9 +311,7 @@ function again(view: LifecycleView, why: ReopenReason): LifecycleDecision {
   return { do: 'reopen', why }
 }
 
-/**
- * Returns the seconds since the incident closed or since its last alert ended, whichever is less.
- */
+/** Returns the seconds since the closing or the last end of an alert, whichever is later. */
 function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): number {
   return (nowMs - Math.max(closedAtMs ?? 0, lastEndMs ?? 0)) / 1000
 }

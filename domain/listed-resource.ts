@@ -23,10 +23,7 @@ const listedRelation = z.object({
   kind: z.enum(relationKinds),
   to: z.string(),
   source: z.string(),
-  /**
-   * Whether the source of the relation has the authority to extend a vicinity, in which reversible
-   * writes run automatically.
-   */
+  /** Whether the relation's source has authority, so that the relation may extend a vicinity. */
   hasAuthority: z.boolean(),
 })
 

@@ -9,10 +9,7 @@ export const manualChangeType = 'manual_change'
 
 export type ManualChange = EventMetadata['change_requested'] & { actor: string }
 
-/**
- * Finds the write that a person requested, in the attempt that carries out the write. Null if the
- * attempt has no such write.
- */
+/** Finds a person's write in the attempt that carries it out; null in every other attempt. */
 export function findManualChange(events: readonly IncidentEvent[], attempt: number): ManualChange | null {
   const row = attempt === 1 ? events.find((event) => event.kind === 'change_requested') : undefined
   return row?.kind === 'change_requested' ? { ...row.metadata, actor: row.actor } : null

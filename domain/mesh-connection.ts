@@ -12,13 +12,11 @@ import { deviceId } from './mesh.ts'
  * Afterwards the control plane may send a newer manifest, or ask the agent to connect elsewhere.
  */
 
-/** The protocol version of both sides. An incompatible change gets another number. */
+// The version of the protocol between agent and API. An incompatible change gets another number.
+
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
-/**
- * The purpose, which is a part of each signature, so that the signature is valid for no other
- * purpose.
- */
+/** A part of each signature, so that the signature is valid for no other purpose. */
 export const connectionPurpose = 'nightshift-mesh-connection'
 
 const nonce = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a nonce of 32 bytes')
@@ -73,7 +71,5 @@ export const closeCodes = {
   violation: 4400,
 } as const
 
-/**
- * Whether a name or address, as it is written in URLs, is the name or address of the local machine.
- */
+/** Whether a name or address, as in a URL, is the name or address of the local machine. */
 export const isThisMachine = (hostname: string): boolean => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)

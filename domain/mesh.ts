@@ -172,10 +172,7 @@ export const capabilityAnswer = z.strictObject({
   approval_status: approvalStatus,
   /** The command that ran, after normalization; null if no command ran. */
   cmd_executed: z.string().nullable(),
-  /**
-   * The hash at the end of the journal's chain after this call. Null if the journal has no entry
-   * about this call.
-   */
+  /** The end of the journal's chain after this call. Null if the call has no entry. */
   audit_hash: sha256.nullable(),
   truncated: z.boolean(),
   duration_ms: z.number().int().nonnegative(),
@@ -266,9 +263,7 @@ export const manifest = z.strictObject({
   git_hosts: z.array(z.string().max(253)).max(50).default([]),
   checks: z.array(check).max(100).default([]),
   limits: limits.prefault({}),
-  /**
-   * Public keys of the control plane for requests and grants, each with the end of its validity.
-   */
+  /** Public keys of the control plane for requests and grants, each with an end. */
   keys: z
     .array(z.strictObject({ id: keyId, public_key: z.string().max(200), not_after: moment.nullable() }))
     .min(1)
@@ -317,9 +312,6 @@ export const knownFields = ['request.names', 'call.if'] as const
 
 /** Maximum seconds of a request, even if its deadline is later. */
 export const maxSeconds = 3_600
-/**
- * Seconds by which the clocks of control plane and device may differ. Nonces are remembered for so
- * long.
- */
+/** Seconds by which the two clocks may differ, and for which nonces are remembered. */
 export const clockSkewSeconds = 300
 export const grantSeconds = 120

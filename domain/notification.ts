@@ -12,20 +12,13 @@ const askedApproval = z.object({
   summary: z.string(),
   required: z.number().int(),
   expiresAt: z.string(),
-  /**
-   * 0: people were just asked. 1: after half of the time to decide. 2: after nine tenths of this
-   * time.
-   */
+  /** 0: people were just asked. 1: after half of the time to decide. 2: after nine tenths. */
   reminder: z.number().int().min(0).max(2),
-  /**
-   * The person who is next on the configured list of people to ask. Absent if everybody is asked.
-   */
+  /** The next person on the list of people to ask. Absent if everybody is asked. */
   of: z.object({ name: z.string(), slackUserId: z.string().nullable() }).nullish(),
   /** A possible cause with its log rows, in one line; empty if the agent named none. Untrusted. */
   cause: z.string().nullish(),
-  /**
-   * Sections of the card, with untrusted text. Absent in a question that an older version stored.
-   */
+  /** Sections of the card, with untrusted text. Absent if an older version asked. */
   sections: z.array(z.object({ title: z.string(), text: z.string() })).optional(),
   /** How many further calls of the turn the card asks about. */
   alsoAsked: z.number().int().optional(),
@@ -99,8 +92,7 @@ export const notification = z.object({
   url: z.string(),
   at: z.string(),
   /**
-   * The hash of the newest row in the incident's log. With the hash, a later change of the log can
-   * be proved.
+   * The hash of the newest row of the incident's log, which can prove a later change of the log.
    */
   headHash: z.string().nullable(),
 })

@@ -12,10 +12,7 @@ import type { SiteFault } from './site.ts'
 
 export type PlacedRelation = { relation: DeclaredRelation; place: string }
 
-/**
- * Lists the slots that may have one value and that a relation fills. `same_as` fills a slot at both
- * ends.
- */
+/** Lists what a relation sets that may have one value. `same_as` sets a value at both ends. */
 function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: string }[] {
   const ends = kind === 'same_as' ? [[from, to] as const, [to, from] as const] : [[from, to] as const]
   return ends.flatMap(([left, right]) =>

@@ -29,10 +29,7 @@ const words: Record<Exclude<ReleaseReason, 'repaired'>, string> = {
   message: 'another message is due',
 }
 
-/**
- * The effect of a log row on a page that waits. `settle`: the state of the incident's alerts
- * decides.
- */
+/** The effect of a log row on a page that waits. `settle`: the incident's alerts decide. */
 type GateStep = { do: 'release'; why: Exclude<ReleaseReason, 'repaired'> } | { do: 'settle' }
 
 /** Returns the effect of a log row on a page that waits; null if the row has no effect. */

@@ -8,13 +8,11 @@ import { matchesGlob } from './route.ts'
  * 120; 60`.
  */
 
-/** The longest delay. */
+// Maximum seconds for which a page may wait.
+
 const maxHoldSeconds = 300
 
-/**
- * A rule for the delay. A part that is null means any value. The first rule that fits an incident
- * decides.
- */
+/** A rule for the delay. A null part means any value. The first rule that fits decides. */
 export type HoldRule = { severity: Severity | null; kind: string | null; id: string | null; seconds: number }
 
 const severities: readonly string[] = ['critical', 'warning', 'info']

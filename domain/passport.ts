@@ -55,10 +55,7 @@ export const passport = z.strictObject({
 })
 export type Passport = z.infer<typeof passport>
 
-/**
- * The result of a check as a worker sends it. Facts about the server are stored in the server's
- * profile, not in the passport.
- */
+/** A check as the command sends it. Facts about the server go into the server's profile. */
 export const sentPassport = passport.extend({ profile: learnedProfile.optional() })
 export type SentPassport = z.infer<typeof sentPassport>
 

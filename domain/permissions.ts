@@ -4,9 +4,7 @@ export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 
 
 export type Role = z.infer<typeof role>
 
-/**
- * Roles of people, the weakest first. Each role includes the permissions of the roles before it.
- */
+/** Roles of people, the weakest first. Each role includes what the earlier roles may do. */
 export const personRoles = ['viewer', 'operator', 'approver', 'admin'] as const
 
 export type PersonRole = (typeof personRoles)[number]

@@ -26,9 +26,7 @@ const placementVm = z.object({
   vm: z.string(),
   ...size,
   haGroup: z.string().nullable(),
-  /**
-   * The host on which the VM runs, or ran before the host failed; null if the VM was never placed.
-   */
+  /** The host on which the VM runs, or ran before it failed; null if the VM was never placed. */
   host: z.string().nullable(),
   running: z.boolean(),
   /** The priority of the VM. If not all VMs fit, VMs with a higher priority come first. */
@@ -81,9 +79,7 @@ export const planStep = z.object({
   vm: z.string(),
   from: z.string().nullable(),
   to: z.string(),
-  /**
-   * Numbers of the steps that must end before this step begins. Steps of one wave can run together.
-   */
+  /** Steps that must end before this step begins. Steps of one wave can run together. */
   needs: z.array(z.number().int()),
   /** The earliest round in which the step can run. */
   wave: z.number().int().positive(),
@@ -255,14 +251,9 @@ export const proposal = plan.extend({
   hostIds: z.array(z.string()),
   /** SHA-256 of the ordered steps. Proposals with equal steps are one plan. */
   planDigest: z.string(),
-  /**
-   * SHA-256 of the facts on which the plan is based: the hosts, the VMs, and the places of the VMs.
-   */
+  /** SHA-256 of the facts behind the plan: hosts, VMs, and the places of the VMs. */
   stateFingerprint: z.string(),
-  /**
-   * False if hosts or VMs of the plan are invented. A plan about invented hosts is shown but never
-   * executed.
-   */
+  /** False if hosts or VMs are invented. A plan with invented hosts is never executed. */
   fromInventory: z.boolean(),
   createdAt: z.string(),
 })
@@ -273,10 +264,7 @@ const step = planStep.extend({
   wave: planStep.shape.wave.nullable().default(null),
 })
 
-/**
- * The proof about the VMs that stay down as a dry run shows it: its kind, and the priorities with a
- * certificate.
- */
+/** The proof about VMs that stay down, as a dry run shows it: its kind and its priorities. */
 const triageTold = z.object({
   proof: z.enum(triage.options.map((each) => each.shape.proof.value)),
   certified: z.array(z.number().int()),
@@ -311,10 +299,7 @@ export function planOfDryRun(details: Record<string, unknown>): DryRunPlan | nul
 export const proposalWithProblem = z.object({
   proposal,
   problem: placementProblem,
-  /**
-   * Why each live host cannot take a VM that stays down, once the steps have run: in a short and in
-   * a full text.
-   */
+  /** Why each live host cannot take a VM that stays down after the steps, short and in full. */
   barred: z.array(z.object({ vm: z.string(), host: z.string(), short: z.string(), text: z.string() })).default([]),
 })
 export type BarredVm = z.infer<typeof proposalWithProblem>['barred'][number]

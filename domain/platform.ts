@@ -216,10 +216,7 @@ export const vmTools = { start: 'vm_start', stop: 'vm_stop', restart: 'vm_restar
   string
 >
 
-/**
- * The state of the VM before a repair, stored with the effect. Only a later start time proves a
- * restart.
- */
+/** The VM before a repair, stored with the effect. A later start time proves a restart. */
 export const vmBefore = vmState.pick({ host: true, running: true, startedAt: true })
 export type VmBefore = z.infer<typeof vmBefore>
 
@@ -229,19 +226,13 @@ export type VmBefore = z.infer<typeof vmBefore>
  */
 export type PlatformEffect = {
   key: string
-  /**
-   * `await`: Nightshift sends nothing, because the HA manager already moves the guest to the target
-   * host.
-   */
+  /** `await`: nothing is sent, because the HA manager already moves the guest to the host. */
   action: 'start' | 'migrate' | 'await' | 'stop' | 'restart'
   vmId: string
   /** The Proxmox node of the guest, on which the task runs. */
   node: string
   target: string
-  /**
-   * UPIDs of the guest's earlier tasks on the node. A task that is not in the list was started
-   * later.
-   */
+  /** UPIDs of the guest's earlier tasks on the node. Every other task was started later. */
   tasksBefore: string[]
 }
 

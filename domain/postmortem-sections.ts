@@ -147,9 +147,7 @@ function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
   return event.metadata.discovered.flatMap(({ kind, id, health }) => (health ? [{ kind, id, health }] : []))
 }
 
-/**
- * Lists resources that a read found unhealthy, with their health in that read and in the last read.
- */
+/** Lists resources that a read found unhealthy, with their health then and in the last read. */
 function healthSeen(events: IncidentLog): Sentence[] {
   const seen = new Map<
     string,

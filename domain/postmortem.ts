@@ -31,9 +31,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
   followUp: 'What we change',
 }
 
-/**
- * One person's edit of some sections. A section with the value null shows the computed text again.
- */
+/** One person's edit of some sections. A section that is null shows the computed text again. */
 const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),

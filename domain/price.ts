@@ -88,9 +88,7 @@ function fits(pattern: string, model: string): boolean {
   return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model
 }
 
-/**
- * The cost of a response, at the price when it was received. `isAssumed`: no rule names the model.
- */
+/** The cost of a response, at its price then. `isAssumed`: no rule names the model. */
 export type AnswerCost = { dollars: number; in: number; out: number; isAssumed?: boolean }
 
 /** Returns the dollars that a response of the model cost. */

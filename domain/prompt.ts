@@ -9,10 +9,7 @@ export const shownPrompt = z.object({
   more: z.array(z.string()),
   /** The facts about the incident as the model reads them; null if no incident was given. */
   context: z.string().nullable(),
-  /**
-   * The runbook, and the names of further runbooks, as the model reads them; null if no runbook
-   * fits.
-   */
+  /** The runbook, and the names of more runbooks, as the model reads them; null if none fits. */
   runbooks: z.string().nullable(),
   bytes: z.object({
     system: z.number().int(),

@@ -27,9 +27,7 @@ type Refusal = {
   recoverable: boolean
   /** A sign of a loop. Three refusals with looping codes in one attempt end the attempt. */
   loop?: true
-  /**
-   * The call could not be parsed. Three turns in a row with a code of this kind end the attempt.
-   */
+  /** The call could not be parsed. Three turns in a row with this fault end the attempt. */
   form?: true
 }
 
@@ -63,9 +61,7 @@ export const refusals = {
   STILL_DEGRADED: { class: 'FSM_BLOCKED', recoverable: true },
   NOT_MITIGATED: { class: 'FSM_BLOCKED', recoverable: true },
   NO_WRITE_HELD: { class: 'FSM_BLOCKED', recoverable: true },
-  /**
-   * No error: the ending is kept, and is checked again once the alerts have been quiet long enough.
-   */
+  /** No error: the ending is kept, and checked again once the alerts were quiet long enough. */
   NOT_QUIET_YET: { class: 'FSM_BLOCKED', recoverable: true },
   NO_ALERT: { class: 'POLICY_BLOCKED', recoverable: true },
   IS_A_QUESTION: { class: 'INVALID_INPUT', recoverable: true },
@@ -95,9 +91,7 @@ export const refusals = {
    */
   SHADOW: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
-  /**
-   * A host whose VMs would start elsewhere was recently seen alive. Nothing overrides this refusal.
-   */
+  /** A host whose VMs would start elsewhere was recently seen alive. No approval overrides this. */
   WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
   /** Starting VMs elsewhere needs a second witness, or a person who states that the host is off. */
   HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
@@ -156,10 +150,7 @@ export function refusalOf(code: string): Refusal {
   return Object.hasOwn(refusals, code) ? refusals[code as RefusalCode] : { class: 'POLICY_BLOCKED', recoverable: false }
 }
 
-/**
- * A target that Nightshift itself depends on. `why`: the role of the target, such as `its
- * database`.
- */
+/** A target that Nightshift depends on. `why`: the role of the target, such as `its database`. */
 export type OwnTarget = { target: string; why: string }
 
 /**
@@ -192,10 +183,7 @@ export type Policy = {
   keys?: Readonly<Record<string, string>>
   /** Targets to which an incident other than this one is currently writing. */
   busy: readonly { target: string; incidentId: string }[]
-  /**
-   * Standing grants of this tool that can still be used. The kernel compares each with the action
-   * and the state.
-   */
+  /** Standing grants of this tool that are still valid. The kernel compares action and state. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string; grantedAt?: string }[]
   /** The level of trust in this tool in incidents of this type. Absent in older rows. */
   trust?: PairTrust
@@ -206,9 +194,7 @@ export type Policy = {
     unknown: number
     /** How many alerts ended by a sender's word that proves nothing. Absent in older rows. */
     unproven?: number
-    /**
-     * Why it is unknown whether the alerts ended. Absent if their end is known, and in older rows.
-     */
+    /** Why the end of the alerts is uncertain. Absent if it is certain, and in older rows. */
     doubt?: string
     /** How many firing alerts are from senders that never report ends. */
     endless: number
@@ -238,19 +224,13 @@ export type Policy = {
    * older rows.
    */
   site?: SiteDecisions
-  /**
-   * A person's approval of this call that has not expired. The kernel checks that the approval
-   * matches the call.
-   */
+  /** An approval of this call that has not expired. The kernel checks that it fits the call. */
   approval: {
     id: string
     callId: string
     actionDigest: string
     stateFingerprint: string
-    /**
-     * Hosts that the approvers state to be off. Absent if no approver stated one, and in older
-     * rows.
-     */
+    /** Hosts that the approvers state to be off. Absent if nobody named one, and in older rows. */
     hostIsOff?: readonly string[]
     /**
      * What the configured policy required when people were asked. Absent if it required nothing,

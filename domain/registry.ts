@@ -56,10 +56,7 @@ export function differenceOf(stored: ResourceState, now: ResourceState, isSameRe
   return null
 }
 
-/**
- * Chooses one key for the names that `same_as` joins: the name whose kind comes first, then the
- * first in alphabetical order.
- */
+/** Chooses one key for names that `same_as` joins: by the first kind, then alphabetically. */
 export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const parent = new Map<string, string>()
   const find = (key: string): string => {

@@ -22,10 +22,7 @@ const reportLine = z.object({
   acknowledgeSeconds: spread,
   resolveSeconds: spread,
   approvals: count,
-  /**
-   * Approvals within five seconds of the question (`hastySeconds`). Perhaps nobody read the
-   * question.
-   */
+  /** Approvals within five seconds of the question (`hastySeconds`): perhaps nobody read it. */
   approvalsWithinSeconds: count,
   /** Seconds from the question to its decision or expiry. */
   approvalSeconds: spread,
@@ -38,13 +35,9 @@ const reportLine = z.object({
   questionsHeld: count,
   /** Pages that turned out not to be needed, and questions that woke nobody. */
   wakesAvoided: count,
-  /**
-   * Responses and endings that were refused or marked, because no log row shows what they claim.
-   */
+  /** Responses and endings that were refused or marked, because no row shows what they state. */
   unshownClaims: count,
-  /**
-   * How people graded the causes that the agent found. Only the last grade of each cause counts.
-   */
+  /** How people graded causes that the agent found. The last grade of a cause counts. */
   causesRight: count,
   causesPartly: count,
   causesWrong: count,

@@ -60,10 +60,7 @@ export const incidentHold = z.object({
 })
 export type IncidentHold = z.infer<typeof incidentHold>
 
-/**
- * Formats when and under which rule rows were removed: `removed by retention on 2027-12-01 under
- * retention.incidents = 400 days`.
- */
+/** Formats a removal: `removed by retention on 2027-12-01 under retention.incidents = 400 days`. */
 export function describeTombstone({ at, rule }: { at: string; rule: string }): string {
   return `removed by retention on ${at.slice(0, 10)} under ${rule}`
 }

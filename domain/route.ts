@@ -4,10 +4,7 @@ import { type Severity, severity } from './incident.ts'
 import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
 
-/**
- * Selects the messages that a destination gets: by severity, incident type, trigger and time of
- * day.
- */
+/** Selects the messages for a destination by severity, incident type, trigger and hour. */
 
 const typeGlob = z
   .string()
@@ -88,10 +85,7 @@ const cards: readonly Trigger[] = ['morning', 'hand_over']
 
 type Routed = { kind: DestinationKind; route: Route }
 
-/**
- * Triggers of messages about destinations and about Nightshift itself, which are sent to every
- * destination.
- */
+/** Messages about destinations and Nightshift itself, which go to every destination. */
 const forAll: readonly Trigger[] = ['undelivered', 'duty']
 
 /**

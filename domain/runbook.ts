@@ -14,10 +14,7 @@ export const runbookName = z
     'must be small letters, digits and single dashes between them, 64 characters at most',
   )
 
-/**
- * The origin of a runbook's file. A file from a later origin overrides a file of this name from an
- * earlier origin.
- */
+/** The origins of runbooks. If two have one name, the file from the later origin is used. */
 export const runbookOrigins = ['shipped', 'repository', 'folder'] as const
 const runbookOrigin = z.enum(runbookOrigins)
 export type RunbookOrigin = z.infer<typeof runbookOrigin>
@@ -72,10 +69,7 @@ export type ListedRunbook = z.infer<typeof listedRunbook>
 export const shownRunbook = listedRunbook.extend({ body: z.string() })
 export type Runbook = z.infer<typeof shownRunbook>
 
-/**
- * A refused file, with the reason and the remedy. The files that are not refused are used
- * nevertheless.
- */
+/** A refused file, with the reason and the remedy. All accepted files are used nevertheless. */
 const refusedFile = z.object({ origin: runbookOrigin, file: z.string(), why: z.string(), remedy: z.string() })
 export type RefusedFile = z.infer<typeof refusedFile>
 
@@ -105,9 +99,7 @@ export type KnowledgeList = z.infer<typeof knowledgeList>
  */
 export const matchReasons = ['type', 'pattern', 'kind', 'words'] as const
 export const runbookMatch = z.object({
-  /**
-   * The runbook that is put into the model's context: the best runbook, if it fits by type or kind.
-   */
+  /** The runbook in the model's context: the best runbook, if it fits by type or kind. */
   chosen: shownRunbook.extend({ why: z.enum(matchReasons) }).nullable(),
   /** The next best runbooks, by name. The tool `read_runbook` returns their bodies. */
   others: z.array(listedRunbook.pick({ name: true, description: true }).extend({ why: z.enum(matchReasons) })),
@@ -120,8 +112,5 @@ export type RunbookMatch = z.infer<typeof runbookMatch>
  */
 export type RunbookGiven = Pick<Runbook, 'name' | 'origin' | 'digest'> & { why: (typeof matchReasons)[number] }
 
-/**
- * Maximum number of characters of a runbook's body in the context. The tool `read_runbook` returns
- * the rest of the body.
- */
+/** Maximum characters of a runbook in the context. `read_runbook` returns the rest of it. */
 export const inlineCharacters = 3_000

@@ -47,9 +47,7 @@ export function describePrinted(text: unknown): string {
   return `${lines.length} lines, the first: ${truncate(lines[0] ?? '', 160)}`
 }
 
-/**
- * Describes how a program ended, with its output. After a failure the text has the error output.
- */
+/** Describes how a program ended, with its output, or with its error output if it failed. */
 export function describeRun({ exit_code: code, stdout, stderr, output }: ResultFields): string {
   const failed = code !== 0 && code !== undefined
   const printed = describePrinted(

@@ -6,7 +6,8 @@ import { z } from 'zod'
  * kept.
  */
 
-/** `field`: the path with dots; empty for the value as a whole. */
+// A fault of a value. `field`: the path with dots; empty for a fault of the value as a whole.
+
 type SchemaFault = { path: PropertyKey[]; field: string; message: string }
 
 type RawIssue = z.core.$ZodRawIssue
@@ -30,10 +31,7 @@ export function nameFaults(error: z.ZodError, { whole = '', max = 20 } = {}): st
     .join('; ')
 }
 
-/**
- * Names the first faulty field, or `whole` if the fault is in the value as a whole. Serves messages
- * that must not repeat the value.
- */
+/** Names the first faulty field, or `whole`, for a message that must not repeat the value. */
 export function placeOfFault(error: z.ZodError, whole = 'the body'): string {
   return listFaults(error, 1)[0]?.field || whole
 }

@@ -16,10 +16,7 @@ export const storedSetting = z.object({
   reason: z.string().nullable(),
   description: z.string().nullable(),
   secret: z.boolean(),
-  /**
-   * Whether the environment of the processes sets this setting, so that a stored value has no
-   * effect.
-   */
+  /** Whether an environment variable sets the setting, so that a stored value has no effect. */
   locked: z.boolean(),
   /** Why the stored text has no effect; null if the text has an effect. */
   problem: z.string().nullable(),
@@ -63,9 +60,7 @@ export const shownVariable = environmentVariable.extend({
 })
 export type ShownVariable = z.infer<typeof shownVariable>
 
-/**
- * How the receiver of a webhook responded to a test message. `said`: the beginning of the response.
- */
+/** How the webhook's receiver responded to a test. `said`: the beginning of the response. */
 export const webhookTest = z.object({
   outcome: z.enum(['sent', 'wait', 'retry', 'drop']),
   status: z.number().int().nullable(),

@@ -407,10 +407,7 @@ export const settings: Setting[] = settingSections.flatMap((section) =>
   listed[section].map((each) => ({ ...each, section })),
 )
 
-/**
- * Finds the setting of a key: first the setting with exactly this key, then the family of the key;
- * null if no setting fits.
- */
+/** Finds the setting of a key: by the whole key, else by its family; null if there is none. */
 export function settingOf(key: string): Setting | null {
   const exact = settings.find((candidate) => !candidate.family && candidate.key === key)
   if (exact) return exact
@@ -434,10 +431,7 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
 type SettingSource = 'type' | 'global' | 'environment' | 'default'
 export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
 
-/**
- * Families of settings by tool and by sender. In their keys, the part after the dot is no incident
- * type.
- */
+/** Families of settings by tool or sender: in their keys, no incident type follows the dot. */
 const byAnother = /^(approval\.|alert\.ends)/
 
 /** Lists stored keys of a setting with older spellings of the incident type (up to version 0.2). */

@@ -4,10 +4,7 @@ import { severity } from './incident.ts'
 import { type CardLine, cardLine } from './notification.ts'
 import { count } from './status.ts'
 
-/**
- * The data and lines of the morning card and of the hand-over, for a night or for the time since
- * the last hand-over.
- */
+/** The data and lines of the morning card (a night) and of the hand-over (a shift). */
 
 const shiftIncident = z.object({ id: z.string(), title: z.string(), severity, at: z.string() })
 export type ShiftIncident = z.infer<typeof shiftIncident>

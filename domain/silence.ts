@@ -29,9 +29,7 @@ export type Silence = {
   comment: string
 }
 
-/**
- * The last response of an Alertmanager, with its time. The time is null if there was no response.
- */
+/** The last response of an Alertmanager. The time is null if there was no response. */
 export type SilencesRead = { source: string; readAt: string | null; silences: Silence[] }
 
 /** The last response of an Alertmanager without its silences, and why the newest read failed. */

@@ -47,10 +47,7 @@ const siteHost = z.strictObject({
   cpuMc: z.number().int().min(1).max(1_000_000_000),
 })
 
-/**
- * A resource of any other kind that alerts may be about: a service on a node, a database, a
- * workload.
- */
+/** A resource of another kind that alerts may be about: a service, a database, a workload. */
 const siteResource = z.strictObject({
   kind: inventoryKind,
   id: z.string().regex(idPattern, 'must be letters, digits and . _ : @ -, 128 at most'),
@@ -94,8 +91,7 @@ export const siteFile = z.strictObject({
 export type SiteFile = z.infer<typeof siteFile>
 
 /**
- * The ids that an import changes, or would change. `kept`: ids that are not in the file, but are
- * not removed.
+ * The ids that an import changes, or would change. `kept`: ids that are not in the file but stay.
  */
 export const siteChange = z.object({
   added: z.array(z.string()),
@@ -221,10 +217,7 @@ function checkList(
   }
 }
 
-/**
- * Returns the key of an entry that must be unique in its list: the id, and for resources also the
- * kind.
- */
+/** Returns an entry's key, unique in its list: the id, and for resources also the kind. */
 function keyOf(name: ListName, entry: unknown): string | null {
   const { kind, id } = (entry ?? {}) as { kind?: unknown; id?: unknown }
   if (typeof id !== 'string' || name === 'relations') return null
@@ -250,9 +243,7 @@ function findBetween(
   return findDeclarationFaults(fileToDeclared({ resources: once, relations }), new Set(own))
 }
 
-/**
- * Lists all faults of what a source declares: unknown ends of relations, loops, and repeated ids.
- */
+/** Lists all faults of a source's declaration: unknown ends of relations, loops, repeated ids. */
 export function findDeclarationFaults(
   { resources, relations }: SourceDeclaration,
   known: ReadonlySet<string> = new Set(),

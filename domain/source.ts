@@ -152,15 +152,10 @@ export type QueryVerdict =
   | { ok: true }
   | { ok: false; reason: string; bounded: Record<string, string> | null; instead?: string }
 
-/**
- * A response of a source: the summary for the model, and the digest under which the whole response
- * is stored.
- */
+/** A response of a source: the summary for the model, and the digest of the whole response. */
 export const sourceReading = z.object({
   source: z.string(),
-  /**
-   * Whether the query found nothing although everything was searched, which is evidence of absence.
-   */
+  /** Whether the query searched everything and found nothing, which is evidence of absence. */
   isEmpty: z.boolean(),
   /** Whether the result may be incomplete, so that an empty result is no evidence of absence. */
   isPartial: z.boolean().default(false),
@@ -181,10 +176,7 @@ export type SourceReading = z.infer<typeof sourceReading>
 
 const partMark = '# a part of what was asked for'
 
-/**
- * Marks a partial result in its first line, because `read_result` later reads single lines of the
- * result.
- */
+/** Marks a partial result in its first line, because `read_result` reads single lines. */
 export const markPart = (whole: string): string => `${partMark}\n${whole}`
 
 /** Reads and removes the mark of a partial result in a stored text. */
@@ -212,9 +204,7 @@ export function parseDuration(text: string): number | null {
  */
 export type ListedTarget = {
   labels: Readonly<Record<string, string>>
-  /**
-   * The result and time of the last scrape of the target; null if the source does not report them.
-   */
+  /** The result and time of the target's last scrape; null if the source does not report them. */
   scraped?: { isUp: boolean; at: string } | null
 }
 
@@ -348,9 +338,7 @@ export type LogSubject = {
   alertLabels: Readonly<Record<string, string>>
 }
 
-/**
- * The newest log lines of a resource, oldest first, and the labels that selected them. Untrusted.
- */
+/** The newest log lines of a resource, oldest first, and the labels of the query. Untrusted. */
 const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
 export type LastLines = z.infer<typeof lastLines>
 

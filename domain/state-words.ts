@@ -13,10 +13,7 @@ type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: strin
 const maxRules = 200
 const form = /^(?:([A-Za-z0-9_.@-]{1,100})\s*:\s*)?(\S[^=:]{0,99}?)\s*=\s*(\w+)$/
 
-/**
- * Normalizes a sender's word for a state. Ignores case, signs and emoji, as in `✅ Up` or
- * `INSUFFICIENT_DATA`.
- */
+/** Normalizes a sender's word. Ignores case, signs and emoji: `✅ Up`, `INSUFFICIENT_DATA`. */
 export function foldWord(text: string): string {
   return text
     .normalize('NFKC')

@@ -82,8 +82,7 @@ export const categoryWords: Record<EscalationCategory, string> = {
 const closerWords = { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' } as const
 
 /**
- * Describes how an incident ended, and by whom if the outcome does not say so; null while the
- * incident is open.
+ * Describes how an incident ended, and by whom if the outcome leaves this open; null while open.
  */
 export function describeClosure({ outcome, category, closedBy }: Incident): string | null {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
@@ -297,10 +296,7 @@ const abilityWords: Record<keyof ModelAbilities, string> = {
   streaming: 'streams',
 }
 
-/**
- * Formats the abilities of a model: `tool calls, streams; not: several at once`. Unknown abilities
- * are left out.
- */
+/** Formats a model's abilities: `tool calls, streams; not: several at once`. Omits unknown ones. */
 export function describeAbilities(abilities: ModelAbilities): string {
   const named = (word: 'yes' | 'no') =>
     (Object.keys(abilityWords) as (keyof ModelAbilities)[])
@@ -310,10 +306,7 @@ export function describeAbilities(abilities: ModelAbilities): string {
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }
 
-/**
- * Counts the incidents of a night and their outcomes. Leaves out the figures that Home shows beside
- * this text.
- */
+/** Counts a night's incidents and outcomes. Leaves out figures that Home shows beside the text. */
 export function describeCounts(tonight: Home['tonight']): string {
   return describeNight(tonight, { share: '', figures: [] })
 }
@@ -375,10 +368,7 @@ export function describeWork({ incident, count, investigating, queued, owned }: 
 export const sandboxRemedy =
   'install bubblewrap on the device, or let the user of its agent create namespaces; the agent tries again every hour, and when mounts change'
 
-/**
- * Explains why a device does not isolate its reads; null if it isolates them, or if this is
- * unknown.
- */
+/** Explains why a device does not isolate its reads; null if it does, or if nothing is known. */
 export function findSandboxLack(health: Pick<MeshHealth, 'sandbox' | 'unavailable'> | null): string | null {
   return health?.sandbox === 'none' ? (health.unavailable?.sandbox ?? 'its agent gives no reason') : null
 }

@@ -21,10 +21,7 @@ const modelGrade = z.object({
   model: z.string(),
   /** The last result of "nightshift model check"; null if there is none. */
   passport: storedPassport.nullable(),
-  /**
-   * A warning, in one sentence, to read before incidents are left to the model; null if the model
-   * needs no warning.
-   */
+  /** A warning to read before incidents are left to the model; null if there is no warning. */
   warning: z.string().nullable(),
 })
 export type ModelGrade = z.infer<typeof modelGrade>

@@ -25,8 +25,5 @@ const kindStop = z.object({
 
 export const stopList = z.object({ items: z.array(kindStop) })
 
-/**
- * The response to a request that stops a kind of write. `withdrawn`: how many questions to people
- * the stop withdrew.
- */
+/** The response to a stop. `withdrawn`: how many questions to people the stop withdrew. */
 export const stopAnswer = z.object({ stop: kindStop, withdrawn: z.number().int() })

@@ -16,10 +16,7 @@ export function readToolName(spelled: string, has: (name: string) => boolean): s
   return meant.size === 1 ? [...meant][0]! : null
 }
 
-/**
- * Lists names of tools that may be meant: one of the two names contains the other, or both names
- * share most words.
- */
+/** Lists tools that may be meant: one name contains the other, or most words are equal. */
 export function similarNames(spelled: string, names: readonly string[], max = 5): string[] {
   const wanted = wordsOf(spelled)
   const scored = names.map((name) => {

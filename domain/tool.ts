@@ -125,10 +125,7 @@ export type Preparation = {
   identity: Record<string, unknown>
   /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string
-  /**
-   * Requires an approval at this risk or a higher risk, because of the place where the command
-   * runs.
-   */
+  /** Requires an approval at this risk at least, because of the place where the command runs. */
   asks?: { risk: Risk; why: string }
   /** The name that the engine gives to the container, whatever name or id the call has. */
   container?: string
@@ -148,10 +145,7 @@ export type Preparation = {
   } & Attachments
 }
 
-/**
- * A read that verifies a write. `holds` is null if the write ran but has no condition that can be
- * read.
- */
+/** A read that verifies a write. `holds` is null if the write has no condition to read. */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
 /**
@@ -239,10 +233,7 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   lists?(output: Output, input: Input): ListedNames | null
   /** Writes only: determines targets, identity and fingerprint from the current state. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
-  /**
-   * Writes only: the default seconds within which people must decide. Afterwards the dry run is out
-   * of date.
-   */
+  /** Writes only: the default seconds to decide. Afterwards the dry run is out of date. */
   dryRunAgesAfterSeconds?: number
   /** Writes only: how success is proved, or that it cannot be proved. */
   proof?: PostconditionProof

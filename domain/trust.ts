@@ -60,9 +60,7 @@ export type Grade = CauseGrade | ShadowGrade
 export type TrustRecord = {
   /** Calls that the kernel would have allowed, or about which it would have asked people. */
   proposed: number
-  /**
-   * Calls in shadow, which were recorded but not executed, and how many of them are not graded yet.
-   */
+  /** Calls in shadow (recorded, not executed), and how many of them are not graded yet. */
   shadowed: number
   ungraded: number
   approved: number
@@ -141,10 +139,7 @@ export type TrustStep = {
   incidentId: string | null
 }
 
-/**
- * All pairs that were proposed or whose level was set. `newPairs`: the level of pairs whose level
- * nobody set.
- */
+/** All pairs that were proposed or set. `newPairs`: the level of a pair that nobody set. */
 export type TrustList = { newPairs: TrustLevel; items: PairStanding[] }
 
 /**

@@ -104,10 +104,7 @@ export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]
 
 type VmStands = { host: string | null; running: boolean; startedAt?: string | null | undefined }
 
-/**
- * Describes the state of a VM. The start time, if the platform reports it, tells apart two runs of
- * the VM.
- */
+/** Describes the state of a VM. A start time, if it is known, tells apart two of its runs. */
 export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
   const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
