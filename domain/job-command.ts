@@ -5,8 +5,8 @@
  */
 
 /**
- * Programs that run a script: shells, and languages that accept one as an argument. A wrapper may
- * start such a program at any position.
+ * Programs that run a script: shells, and languages that accept a script as an argument. A wrapper
+ * may start one of these programs at any position.
  */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
