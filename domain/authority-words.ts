@@ -10,9 +10,10 @@ import type { SourceInput } from './source.ts'
  * change of the same person, token, source or device does not match.
  */
 
-// Maximum length of a text that describes what a row grants. An audit row keeps 2,000 characters
-// and may contain two of these texts and a reason.
-
+/**
+ * Maximum length of a text that describes what a row grants. An audit row keeps 2,000 characters
+ * and may contain two of these texts and a reason.
+ */
 const maxWords = 600
 const inShort = (words: string) =>
   words.length <= maxWords ? words : `${words.slice(0, maxWords - 20)} … (${sha256(words).slice(0, 12)})`

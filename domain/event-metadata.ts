@@ -18,8 +18,7 @@ import type { RecordedUndo, Undoes } from './undo.ts'
  * shapes of their fields must not change.
  */
 
-// The type, severity, title and resource of an incident, in the row that opened the incident.
-
+/** The type, severity, title and resource of an incident, in the row that opened the incident. */
 export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
 
 /**

@@ -5,9 +5,10 @@ import { measuresOthers } from './alert-machines.ts'
  * `instance` is the address of the exporter, not of the subject.
  */
 
-// The attribute by which an inventory marks a machine that runs exporters for other machines, and
-// the targets on this machine.
-
+/**
+ * The attribute by which an inventory marks a machine that runs exporters for other machines, and
+ * the targets on this machine.
+ */
 export const runsExportersAttribute = 'runs_exporters'
 
 /**

@@ -12,8 +12,9 @@ import { deviceId } from './mesh.ts'
  * Afterwards the control plane may send a newer manifest, or ask the agent to connect elsewhere.
  */
 
-// The version of the protocol between agent and API. An incompatible change gets another number.
-
+/**
+ * The version of the protocol between agent and API. An incompatible change gets another number.
+ */
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
 /** A part of each signature, so that the signature is valid for no other purpose. */

@@ -8,8 +8,7 @@ import type { SiteFault } from './site.ts'
  * values replace.
  */
 
-// A relation in an inventory file, with its place in the file.
-
+/** A relation in an inventory file, with its place in the file. */
 export type PlacedRelation = { relation: DeclaredRelation; place: string }
 
 /** Lists what a relation sets that may have one value. `same_as` sets a value at both ends. */

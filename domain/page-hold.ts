@@ -8,8 +8,7 @@ import { matchesGlob } from './route.ts'
  * 120; 60`.
  */
 
-// Maximum seconds for which a page may wait.
-
+/** Maximum seconds for which a page may wait. */
 const maxHoldSeconds = 300
 
 /** A rule for the delay. A null part means any value. The first rule that fits decides. */

@@ -6,8 +6,7 @@ import { z } from 'zod'
  * kept.
  */
 
-// A fault of a value. `field`: the path with dots; empty for a fault of the value as a whole.
-
+/** A fault of a value. `field`: the path with dots; empty for a fault of the value as a whole. */
 type SchemaFault = { path: PropertyKey[]; field: string; message: string }
 
 type RawIssue = z.core.$ZodRawIssue
