@@ -104,7 +104,7 @@ export type Sought = {
    * belong to an object in the server.
    */
   isServer?: boolean
-  /** The label seldom names such a resource. An attempt with an unknown name is not reported. */
+  /** The label seldom names a resource. An attempt with an unknown name is not reported. */
   isSeldom?: boolean
   /** The resource only contains the subject of the alert: a namespace, a cluster or a region. */
   isHolder?: boolean

@@ -48,7 +48,7 @@ export const decisionBody = z.strictObject({
   askAgainAt: z.iso.datetime({ offset: true }).nullable().default(null),
   /** For an approval: the arguments to use instead of the requested arguments. */
   args: z.record(z.string(), z.unknown()).nullable().default(null),
-  /** For an approval: how often the same action may run again without asking. */
+  /** For an approval: how often the approved action may run again without asking. */
   grant: grantWish.nullable().default(null),
   /** For an approval of a plan: hosts that this person has verified to be off. */
   hostIsOff: hostIsOff.nullable().default(null),
@@ -175,8 +175,8 @@ const callRun = z.object({
 export type CallRun = z.infer<typeof callRun>
 
 /**
- * A later call of the same turn that nobody has been asked about yet, with the policy decision that
- * it would get now.
+ * A later call of the approval's turn, about which nobody has been asked yet, with the policy
+ * decision that the call would get now.
  */
 const nextCall = z.object({
   callId: z.string(),
@@ -206,8 +206,8 @@ export const approvalDetail = approval.extend({
   /** Null until the approved call starts. */
   run: callRun.nullable().default(null),
   /**
-   * The other approvals of the same card, in the order of their calls. Each approval is decided
-   * separately.
+   * The other approvals on the card of this approval, in the order of their calls. Each approval is
+   * decided separately.
    */
   together: z.array(approval).default([]),
   /**
@@ -220,7 +220,7 @@ export const approvalDetail = approval.extend({
    * everybody was notified at once.
    */
   asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
-  /** Further calls of the same turn. Empty once the approval is decided. */
+  /** Further calls of the turn that requested the approval. Empty once it is decided. */
   next: z.array(nextCall).default([]),
   /**
    * The current reports of witnesses about the death of hosts whose VMs the action would start

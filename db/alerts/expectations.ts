@@ -259,8 +259,8 @@ export async function settleExpected(
 }
 
 /**
- * Notifies people of an incident that differs from its mark. The notification was delayed while the
- * state might be expected.
+ * Notifies people of an incident that is not shown to be as expected. The notification was delayed
+ * while the state might be expected.
  */
 async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
   const row = await lockIncident(trx, incidentId)

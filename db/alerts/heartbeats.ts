@@ -27,7 +27,7 @@ export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean
   return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
-/** Opens an incident for each heartbeat that was silent too long. Returns whether it opened any. */
+/** Opens an incident for each heartbeat that was silent too long. Returns whether any was. */
 export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   const configured = (await readSettings(db)).value<number | null>('alert.heartbeat_silence')
   const beats = await db
