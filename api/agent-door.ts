@@ -21,15 +21,15 @@ import { isSigned, publicHalf, readPublicKey } from '../mesh/sign.ts'
 import type { ApiDeps } from './deps.ts'
 import { failedAuthentications, networkOf } from './http/rate-limits.ts'
 
-/** Milliseconds in which an agent has to identify itself. */
+/** Milliseconds within which an agent must identify itself. */
 const helloWithinMs = 10_000
 const maxHelloBytes = 4_096
 /**
- * The most connections without a proved device. One more ends the oldest, because a proof takes
- * milliseconds.
+ * Maximum number of connections whose device is not proved yet. Another one ends the oldest,
+ * because a proof takes only milliseconds.
  */
 const maxUnproven = 256
-/** The most connections of one device per minute. Even an unstable line makes fewer. */
+/** Maximum number of connections of one device per minute, more than an unstable line makes. */
 const maxPerMinute = 40
 
 type Upgrades = {
@@ -45,15 +45,15 @@ type Door = {
 }
 
 /**
- * Accepts agents that connect to the API. Each agent proves its identity with its key, only for
- * this connection and this control plane, before any other frame is read. Never reveals which
- * devices exist.
+ * Accepts agents that connect to the API. An agent proves its identity with its key, only for this
+ * connection and this control plane, before any other frame is read. Never reveals which devices
+ * exist.
  */
 export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   const sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    // Compression is disabled, because a compressed frame may unpack to any size.
+    // Disables compression, because a compressed frame may unpack to any size.
     perMessageDeflate: false,
     maxPayload: maxAnswerFrameBytes,
     maxFragments: 4,
@@ -87,8 +87,8 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
 }
 
 /**
- * Returns the name by which agents know this control plane: the digest of the root key that they
- * pinned.
+ * Returns the name by which agents know this control plane: the digest of the root key that the
+ * agents pinned.
  */
 function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
   return createHash('sha256').update(publicHalf(keys.root)).digest('hex')
@@ -98,7 +98,8 @@ type UpgradeRefusal = { status: string; detail: string }
 
 function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): UpgradeRefusal | null {
   if (url !== connectionPath) return { status: '404 Not Found', detail: 'This address does not exist.' }
-  // Refuses browsers, which send the origin of their page. No page connects here.
+  // Refuses browsers, which send the origin of their page. No page of Nightshift connects to this
+  // address.
   if (headers.origin !== undefined) return { status: '403 Forbidden', detail: 'This address is for agents only.' }
   if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This API process is stopping.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
@@ -113,7 +114,7 @@ function refuse(socket: Duplex, { status, detail }: UpgradeRefusal): void {
   socket.end(head + body, () => socket.destroy())
 }
 
-/** Requests the identity, and accepts the connection of a device that proves it. */
+/** Requests the identity of an agent, and accepts the connection if the agent proves it. */
 async function prove(door: Door, socket: WebSocket, address: string, onEnd: () => void): Promise<void> {
   const nonce = randomBytes(32).toString('base64url')
   const timer = setTimeout(() => socket.terminate(), helloWithinMs)
@@ -158,8 +159,8 @@ function readHello(bytes: Buffer): ConnectionHello | null {
 }
 
 /**
- * Finds the device that signed this hello for this connection and control plane. Null if there is
- * none.
+ * Finds the device that signed the hello for this connection and this control plane. Null if no
+ * device did.
  */
 async function provenDevice(
   { deps, audience }: Door,
@@ -187,7 +188,7 @@ async function take(door: Door, socket: WebSocket, { hello, device, address }: P
   await askHealth(deps, device)
 }
 
-/** Records a failed proof in the audit, unless there were too many from that address. */
+/** Records a failed proof in the audit log, unless too many came from this address. */
 async function noteRefusal({ deps }: Door, claimed: string, address: string): Promise<void> {
   const counted = await countAttempt(deps.db, `mesh-connection:${networkOf(address)}`, failedAuthentications)
   if (counted.over && !counted.first) return
@@ -197,7 +198,7 @@ async function noteRefusal({ deps }: Door, claimed: string, address: string): Pr
   await recordAudit(deps.db, { who: 'unknown', what: 'security.connection_refused', subject: 'mesh', detail, address })
 }
 
-/** Returns a limit for the attempts per name and minute. */
+/** Returns a function that limits the attempts per name and minute. */
 function perMinute(most: number): (name: string) => boolean {
   let counts = new Map<string, number>()
   let sinceMs = performance.now()

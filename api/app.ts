@@ -102,14 +102,14 @@ import { whoMayRoutes } from './routes/who-may.ts'
 export type ApiOptions = {
   db: Db
   /**
-   * A separate pool for locks that are held during a write. `db` itself if few writes run at once.
+   * A separate pool for locks that last as long as a write. `db` itself if few writes run at once.
    */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
   /** Jobs that the operator declared. */
   jobs?: readonly DeclaredJob[]
-  /** The runbooks. If absent, the product's own runbooks are used, once they are read. */
+  /** The runbooks. If absent, the shipped runbooks are used, once they are read. */
   knowledge?: Knowledge
   placement?: ApiDeps['placement']
   runs?: Runs
@@ -119,7 +119,7 @@ export type ApiOptions = {
   /** The directory for files of sources. */
   sourcesDirectory?: string
   publicUrl?: string | null
-  /** The command before arguments. Default: `nightshift`. */
+  /** The words that people type before a command. Default: `nightshift`. */
   commandPrefix?: string
   oidc?: Oidc | null
   slack?: SlackClient | null
@@ -127,7 +127,7 @@ export type ApiOptions = {
   pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
-  /** The directory of the built pages. Without built pages, links lead to explanations. */
+  /** The directory of the built pages. Without pages, a link leads to text with commands. */
   webDir?: string | null
   closing?: AbortSignal
 }
@@ -135,7 +135,8 @@ export type ApiOptions = {
 export type Api = { app: OpenAPIHono<Env>; deps: ApiDeps }
 
 const operations = [
-  // Mounted before the routes of alerts, in which the dialect is a parameter of the path.
+  // Mounts these routes before the routes of alerts, in which the dialect is a parameter of the
+  // path.
   ingestChangeRoutes,
   ingestRoutes,
   homeRoutes,
@@ -197,7 +198,7 @@ const operations = [
 ]
 
 /**
- * Builds the core API from its dependencies, without socket and timers. Requests go through
+ * Builds the core API from its dependencies, without a socket and timers. Requests go through
  * `app.request()`.
  */
 export function createApi(options: ApiOptions): Api {

@@ -9,13 +9,13 @@ import type { ApiDeps } from './deps.ts'
 
 type MonitoringDeps = Pick<ApiDeps, 'db' | 'sources' | 'log'>
 
-/** Milliseconds to wait, because a person waits for the card, and a plan for its next step. */
+/** Milliseconds for a Prometheus. A person waits for the card, or a plan for its next step. */
 const answerWithinMs = 5_000
 
 /**
  * Queries Prometheus servers as witnesses of hosts, because they scrape the exporters on hosts and
- * in VMs directly, not through the platform. An alert is not such a witness, because its origin is
- * unknown. A server that does not respond proves nothing.
+ * in VMs directly, not through the platform. An alert is no witness, because its origin is unknown.
+ * A Prometheus that does not respond proves nothing.
  */
 export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Suspect[]): Promise<AskedWitnesses> {
   const found = new Map<string, Witness[]>(suspects.map(({ host }) => [host, []]))
@@ -28,8 +28,8 @@ export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Sus
     for (const { host, vms } of suspects) {
       const on = (key: string) => targets.filter((target) => isOn(target, names.get(key) ?? []))
       const ofVms = vms.map((vm) => toWitness(`${who}, which scrapes ${vm},`, on(`vm:${vm}`)))
-      // Uses only VMs that respond, as signs that the host is alive. A VM that does not respond may
-      // be stopped.
+      // Uses only VMs that respond, because they show that the host is alive. A VM that does not
+      // respond may be stopped.
       const said = [toWitness(who, on(`host:${host}`)), ...ofVms.filter((each) => each?.says === 'up')]
       found.get(host)?.push(...said.filter((each) => each !== null))
     }
@@ -65,14 +65,14 @@ async function targetsOf({ sources, log }: MonitoringDeps, source: Source): Prom
 }
 
 /**
- * Whether this exporter runs on the machine. An exporter for other machines responds even if they
- * are down.
+ * Whether this exporter runs on the machine. An exporter that measures other machines responds even
+ * if they are down.
  */
 function isOn({ labels: { instance = '', job = '' } }: ListedTarget, names: readonly string[]): boolean {
   return !measuresOthers(job) && toMachineNames(instance).some((name) => names.includes(name))
 }
 
-/** A host is up if one of its exporters responds, and down if none does. */
+/** Makes a witness: a host is up if one of its exporters responds, and down if none responds. */
 function toWitness(who: string, targets: readonly ListedTarget[]): Witness | null {
   const scraped = targets.flatMap((each) => each.scraped ?? [])
   const up = scraped.filter(({ isUp }) => isUp)

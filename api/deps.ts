@@ -17,39 +17,39 @@ import type { SourceStates } from '../sources/ask.ts'
 import type { Metrics } from './http/metrics.ts'
 import { Problem } from './http/problem.ts'
 
-/** Dependencies of the routes: those of a write, and others for HTTP, people and Temporal. */
+/** Dependencies of the routes: those of a write, and more for HTTP, people and Temporal. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   runs: Runs
   metrics: Metrics
-  /** Defaults from environment variables, by the variable's name. */
+  /** Values of settings in the environment, by the name of the variable. */
   environment: EnvironmentDefaults
   /** The environment variables of this process, without secrets. */
   variables: readonly EnvironmentVariable[]
   /**
-   * The address of this server for people, if a proxy makes it differ from the address of requests.
+   * The address of this server for people, if a proxy makes it differ from the address in requests.
    */
   publicUrl: string | null
   /** What people type before a command on the machine of this process. */
   commandPrefix: string
   /** The address of Temporal's pages, for links to a run. */
-  /** Hosts to which web pushes may be sent: `PUSH_SERVICES`. */
+  /** Hosts to which web pushes may be sent (`PUSH_SERVICES`). */
   pushServices: readonly string[]
   temporalPage: { url: string; namespace: string } | null
   /**
-   * The model from the environment, with its server's address. Null if none is set. `isEnabled` is
-   * AGENT_ENABLED.
+   * The model from the environment, with its server's address. Null if no model is set. `isEnabled`
+   * is AGENT_ENABLED.
    */
   modelInUse: { server: string; model: string; isEnabled: boolean } | null
-  /** The sign-in provider. Null if people sign in only with tokens. */
+  /** The identity provider. Null if people sign in only with tokens. */
   oidc: Oidc | null
-  /** The Slack workspace whose buttons decide. Null if none is configured. */
+  /** The Slack workspace whose buttons decide approvals. Null if none is configured. */
   slack: SlackClient | null
   askSns: AskSns
   /** The runbooks of this process. */
   knowledge: Knowledge
-  /** The state of each source, as observed by this process. */
+  /** The state of each source as this process observed it. */
   sources: SourceStates
-  /** Aborted when the process has to stop. The process is then no longer ready, and streams end. */
+  /** Aborted when the process has to stop. `/readyz` then fails, and streams end. */
   closing: AbortSignal
 }
 
@@ -58,13 +58,13 @@ export type Env = {
   Variables: {
     requestId: string
     principal: Principal
-    /** True if the request has a browser's session cookie, not a token. */
+    /** True if the request has a browser's session cookie instead of a token. */
     browser: boolean
-    /** The row that announced an agent's write. Null for everything else. */
+    /** The row that announced an agent's write. Null for every other request. */
     judged: IncidentEvent<'tool_started'> | null
     /**
-     * The key of a request that is carried out once, and the incident that an earlier request with
-     * this key opened. Null without a key.
+     * The idempotency key of a request that runs only once, and the incident that an earlier
+     * request with this key opened. Null without a key.
      */
     once: { place: IdempotencyKey; opened: string | null } | null
   }
@@ -95,7 +95,7 @@ export function getOwnOrigins(c: Context, publicUrl: string | null): string[] {
   return publicUrl ? [asked, new URL(publicUrl).origin] : [asked]
 }
 
-/** Returns the person of a request, with the name that rows use. Refuses machines. */
+/** Returns the person who sent a request, with the name that rows use. Refuses machines. */
 export function requirePerson(
   principal: Principal,
   actor: string,
@@ -105,9 +105,7 @@ export function requirePerson(
   return { operatorId, actor, name }
 }
 
-/**
- * Returns the step key of a row of another kind that follows an announced call. Null for people.
- */
+/** Returns the step key of a further row of an announced call. Null for requests of people. */
 export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
   return siblingKey(judged?.stepKey ?? null, kind)
 }

@@ -7,12 +7,12 @@ import type { ApiDeps } from './deps.ts'
 import { lookAtParts, type PartFacts, partsOf } from './parts.ts'
 
 const beatEveryMs = 60_000
-/** Milliseconds for the check of all parts, and for the response of the receiver. */
+/** Milliseconds for the check of all parts, and for the response of the heartbeat's receiver. */
 const lookWithinMs = 20_000
 const answersWithinMs = 10_000
 
 /**
- * Lists the vital parts that failed. A failed message counts only if no other destination received
+ * Lists the vital parts that failed. An undelivered message counts only if no other destination got
  * its text.
  */
 export function lostDuties(facts: PartFacts): StatusPart[] {
@@ -23,10 +23,10 @@ export function lostDuties(facts: PartFacts): StatusPart[] {
 }
 
 /**
- * Checks all parts once a minute. Every destination is notified of a failure. During a failure the
+ * Checks all parts once a minute, and notifies every destination of a failure. During a failure the
  * heartbeat stops, because an alarm about Nightshift must not depend on Nightshift. The missing
- * heartbeat is the alarm: for a dead process, a failed part, a failed network. The receiver's
- * response is logged. `url` is null if there is no receiver.
+ * heartbeat is the alarm: for a dead process, a failed part, a failed network. The response of the
+ * heartbeat's receiver is logged. `url` is null if there is no receiver.
  */
 export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beatEveryMs): () => void {
   let running = false

@@ -4,14 +4,14 @@ import type { ImportWish } from '../db/inventory/import-site.ts'
 import { endImport } from '../db/inventory/imports.ts'
 import type { ApiDeps } from './deps.ts'
 
-/** The input of the thread: the file as it was sent, and how to import it. */
+/** The input of the importing thread: the file as it was sent, and how to import it. */
 export type ImportTask = ImportWish & { id: string; databaseUrl: string; file: unknown }
 
 const maxMemoryMb = 1_024
 
 /**
- * Imports a large file in a thread with separate connections, so that the process can serve other
- * requests. A row has the progress and the result. Settles when the thread has ended.
+ * Imports a large inventory file in a thread with separate connections, so that the process can
+ * serve requests. A row has the progress and the result. Settles when the thread has ended.
  */
 export async function importApart(
   { db, log }: Pick<ApiDeps, 'db' | 'log'>,
@@ -27,11 +27,11 @@ export async function importApart(
     worker.once('exit', () => resolve(null))
   })
   if (error) log.error({ err: error, id: task.id }, 'an import ended too early')
-  // Does not replace a result that the thread stored itself.
+  // Changes nothing if the thread has stored a result itself.
   await endImport(db, task.id, { reason: `${describeEnd(error)} Nothing was stored.`, faults: [] })
 }
 
-/** Describes the failure for people; the details of database and Node are logged. */
+/** Describes the failure for people. Details about the database and Node are only logged. */
 function describeEnd(error: Error | null): string {
   if (error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
     return `The import took more than ${maxMemoryMb} MB of memory. Import it as several files.`

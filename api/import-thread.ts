@@ -16,7 +16,8 @@ let at = { step: 'checking', done: 0, total: 0 }
 const timer = setInterval(() => void noteImport(db, id, at).catch(() => undefined), sayEveryMs)
 
 /**
- * Sets a time limit that is enough for 100,000 resources and 400,000 relations on a busy machine.
+ * Sets a time limit for statements that is enough for 100,000 resources and 400,000 relations on a
+ * busy machine.
  */
 const withTime = async (trx: Trx) => {
   await sql`select set_config('statement_timeout', '600s', true), set_config('idle_in_transaction_session_timeout', '600s', true)`.execute(

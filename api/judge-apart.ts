@@ -5,9 +5,9 @@ import type { DryRunInput, DryRunResult } from '../safety/replay.ts'
 import { Problem } from './http/problem.ts'
 
 /**
- * Judges in threads, so that a long text blocks no request. There is one thread for texts of people
- * and one for pages, started when needed, with one judgement per person at a time. A thread that
- * takes too long is ended.
+ * Judges in threads, so that a long text blocks no request. One thread judges texts of people, and
+ * one judges for pages. A thread is started when needed. A person has one judgement at a time. A
+ * thread that takes too long is ended.
  */
 
 export type JudgeQuestion =
@@ -17,16 +17,16 @@ export type JudgeQuestion =
 type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string }
 
 const maxWaiting = 50
-/** The most characters of a judgement's input as JSON. */
+/** Maximum number of characters of a judgement's input as JSON. */
 const maxCharacters = 64_000
-/** Milliseconds for a judgement. The longest known text takes half a second of CPU time. */
+/** Maximum milliseconds of a judgement. The longest known text takes half a second of CPU time. */
 const maxJudgingMs = 10_000
 /** Milliseconds after which an idle thread ends, to free its memory. */
 const idleMs = 60_000
 const maxMemoryMb = 256
 
 type Thread = { worker: Worker; isReady: Promise<void>; idle: NodeJS.Timeout | null; line: Line }
-/** A thread if it is free, and the judgements that wait for it. */
+/** The thread if it is free, and the judgements that wait for the thread. */
 type Line = { free: Thread | null; isMade: boolean; waiting: ((thread: Thread) => void)[] }
 const lines: Record<'people' | 'pages', Line> = {
   people: { free: null, isMade: false, waiting: [] },
@@ -35,9 +35,9 @@ const lines: Record<'people' | 'pages', Line> = {
 const people = new Set<string>()
 
 /**
- * Judges for a person. `who` is null if a page requests it, because a page may be open twice.
- * Throws Problem if the text is too long, too many judgements wait, or this judgement takes too
- * long.
+ * Judges for a person. `who` is null if a page requests the judgement, because a page may be open
+ * twice. Throws Problem if the text is too long, too many judgements wait, or this judgement takes
+ * too long.
  */
 export async function judgeApart(
   question: JudgeQuestion,
@@ -75,8 +75,8 @@ function takeThread(line: Line): Promise<Thread> | Thread {
 function startThread(line: Line): Thread {
   line.isMade = true
   const worker = new Worker(new URL('./judge-thread.ts', import.meta.url), {
-    // Starts the thread without environment variables, because those of this process contain
-    // secrets.
+    // Starts the thread without environment variables, because the variables of this process
+    // contain secrets.
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
   })
@@ -94,7 +94,7 @@ async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number)
   let timer: NodeJS.Timeout | undefined
   let isWell = false
   try {
-    // Keeps the process alive while a request waits, but not for an idle thread.
+    // Keeps the process alive while a judgement runs, but not for an idle thread.
     thread.worker.ref()
     await thread.isReady
     const answer = await new Promise<DryRunResult>((resolve, reject) => {

@@ -4,7 +4,7 @@ import { loadSql } from '../safety/sql/inspect.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { JudgeQuestion } from './judge-apart.ts'
 
-/** The thread that judges, with the rules and the tools, but without database and secrets. */
+/** The thread that judges. It has the rules and the tools, but no database and no secrets. */
 await loadSql()
 
 parentPort?.on('message', (asked: JudgeQuestion) => {

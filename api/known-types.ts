@@ -5,7 +5,7 @@ import { similarNames } from '../domain/tool-name.ts'
 import type { ApiDeps } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
-/** Incident types that exist on this site, and the refusal of any other name. */
+/** Incident types that exist in this installation, and the refusal of an unknown name. */
 
 export function missingHere(
   what: string,
@@ -22,14 +22,15 @@ export function missingHere(
   )
 }
 
-/** Lists the types that runbooks name exactly. A pattern fits many types. */
+/** Lists the types that runbooks name exactly, without patterns, which fit many types. */
 export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
   const named = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
   return named.filter((each) => incidentType.safeParse(each).success)
 }
 
 /**
- * Refuses a type that no incident and no runbook has, because a mistyped stop would block nothing.
+ * Refuses an incident type that no incident and no runbook has. A stop with a mistyped name would
+ * block nothing.
  */
 export async function requireType(
   { db, knowledge }: Pick<ApiDeps, 'db' | 'knowledge'>,

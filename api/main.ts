@@ -44,8 +44,8 @@ import { takeUpSitePolicy } from './site-policy.ts'
 import { startTargetSync } from './sync-targets.ts'
 
 /**
- * The process of the API: routes, watchdog, and the sync of inventory and targets. Starts, and
- * receives alerts, even if Temporal is down.
+ * The process of the API: routes, watchdog, and the synchronization of inventory and targets. The
+ * process starts, and receives alerts, even if Temporal is down.
  */
 const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
@@ -60,7 +60,7 @@ const databaseUrl = config.DATABASE_URL as string
 const db = connect(databaseUrl, { name: 'nightshift-api', max: 20 })
 const locks = connect(databaseUrl, { name: 'nightshift-api-locks', max: 10 })
 const temporal = temporalSettings(config)
-// Connects at the first call, and again at a later one.
+// Connects to Temporal at the first call. If this fails, a later call connects.
 const connection = Connection.lazy(connectionOptions(temporal))
 const client = new Client({ connection, namespace: temporal.namespace })
 const platform = choosePlatform(config, db)
@@ -78,7 +78,7 @@ const provider = oidcSettings(config)
 const workspace = slackSettings(config)
 
 const closing = new AbortController()
-// Starts even if the database cannot be reached; `/readyz` checks the schema again.
+// Starts even if the database cannot be reached; `/readyz` checks the schema later.
 const newer = await newerSchema(db).catch(() => null)
 if (newer !== null) {
   log.fatal(`the API does not start: ${newer}`)
@@ -121,8 +121,8 @@ const { app, deps } = createApi({
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
-// Keeps connections longer than a proxy or busy client keeps them for its next request, so that
-// none is used while it closes.
+// Keeps idle connections longer than a proxy or client keeps them for its next request, so that no
+// request uses a connection that is closing.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const fetch = sayingNonce(app.fetch, process.env[nonceSetting])
 const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
@@ -148,10 +148,10 @@ server.on('error', (error) => {
   log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)
   process.exit(1)
 })
-// Writes the compile cache now (NODE_COMPILE_CACHE), because a process that is killed writes
+// Writes the compile cache (NODE_COMPILE_CACHE) at once, because a process that is killed writes
 // nothing.
 flushCompileCache()
-// Begins to count now, and not only at the first scrape.
+// Begins to count at once, and not only at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
 const stopHeartbeat = startHeartbeat(deps, config.HEARTBEAT_URL ?? null)
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
@@ -164,8 +164,8 @@ const stopKnowledge = knowledge.keepFresh(60_000, () => takeUpSitePolicy(deps))
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
 /**
- * Milliseconds to stop. Longer work is left to the effect's key and the row's lock, which both
- * survive this process.
+ * Maximum milliseconds for stopping. Longer work is left to the key of the effect and the lock of
+ * the row, which both survive this process.
  */
 const stopWithinMs = 4_000
 
@@ -183,12 +183,12 @@ const stop = async () => {
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const moved = mesh?.connections.stop()
   const closed = new Promise((resolve) => server.close(resolve))
-  // Closes idle connections. Busy connections may complete their request.
+  // Closes connections that are idle. A busy connection may complete its request.
   const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
   await Promise.all([closed, moved])
   clearInterval(idle)
-  // Leaves the connection to Temporal open until the process ends, because after a close a retried
-  // call would throw an uncaught error.
+  // Leaves the connection to Temporal open until the process ends. After a close, a retried call
+  // would throw an uncaught error.
   await Promise.allSettled([db.destroy(), locks.destroy()])
   process.exit(0)
 }
@@ -196,8 +196,8 @@ process.once('SIGTERM', stop)
 process.once('SIGINT', stop)
 
 /**
- * Reads the declared jobs. If the file has errors, the process ends and reports all of them in one
- * message, because half of the file must not apply.
+ * Reads the declared jobs. If the file has errors, the process ends and reports all errors in one
+ * message, because half of a file must not apply.
  */
 function readJobsOrExit(file: string | undefined) {
   try {

@@ -16,17 +16,17 @@ import { tools } from '../tools/registry.ts'
 import { type ApiDeps, type Context, requirePerson } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
-/** Fields that a person adds to a write that they make directly. */
+/** Fields that a person adds to the body of a direct write. */
 export const directBody = {
   reason: z.string().min(3).max(500),
   /**
-   * Allows a critical write without a second person, only for an admin. The receivers of
-   * escalations are paged, and another person reviews the write.
+   * Allows a critical write without a second person, only for an admin. A page goes to the
+   * receivers of escalations, and another person reviews the write.
    */
   alone: z.boolean().optional(),
 }
 
-/** Fields about a person's direct write, in addition to the response of the write. */
+/** Fields about a person's direct write, beside the response of the write itself. */
 export const directAnswer = {
   incidentId: z.string().optional(),
   approvalId: z.string().nullish(),
@@ -40,15 +40,15 @@ type DirectAct = {
   tool: string
   args: Record<string, unknown> & { reason: string }
   alone: boolean | undefined
-  /** Hosts of which this person states that they are off. */
+  /** Hosts that the person states to be off. */
   hostIsOff?: string[]
   /**
-   * The write that this write undoes, and functions that run in the transaction that opens the
+   * The write that this write undoes. `before` and `after` run in the transaction that opens the
    * incident.
    */
   undo?: { undoes: Undoes; before(trx: Trx): Promise<void>; after(trx: Trx, incidentId: string): Promise<void> }
   /**
-   * Reads what the write would touch and its state, when it is known that an incident is needed.
+   * Reads the targets of the write and their state. Called once an incident is known to be needed.
    */
   prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
 }
@@ -63,8 +63,8 @@ type DirectOutcome = {
 
 /**
  * Carries out a person's direct write of medium risk or more with an incident, approval, lease, log
- * and verification, like an agent's write. Null for a write of lower risk, which the caller makes
- * at once. Returns when the write is done or waits for a person, after 20 s at the latest.
+ * and verification, like a write of the agent. Null for a write of lower risk, which the caller
+ * makes at once. Returns when the write is done or waits for an approval, after 20 s at the latest.
  */
 export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<DirectOutcome | null> {
   const once = act.c.get('once')
@@ -103,7 +103,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     await act.undo?.before(trx)
     const incident = await openManualChange(trx, person, { ...change, summary: `${summary}${paused}` })
     if (once && !(await noteOpened(trx, once.place, incident.id)))
-      // Throws a 5xx, which is not stored under the key.
+      // Throws a 5xx, because a 5xx is not stored under the key.
       throw new Problem(
         503,
         'IN_PROGRESS',
@@ -149,7 +149,8 @@ async function outcomeOf({ db, runs }: ApiDeps, incidentId: string): Promise<Dir
     if (incident?.status === 'resolved') return { ...base, status: 'done', detail: incident.resolution ?? 'done' }
     const fields = { incidentId, key: base.key }
     if (incident?.status === 'cancelled') throw new Problem(409, 'NOT_DONE', incident.resolution ?? '', { fields })
-    // Throws no 5xx, because its key would be released, and the write would be repeated with it.
+    // Throws no 5xx: a 5xx would release the key, and a repeat with the key would run the write
+    // again.
     if (incident?.status === 'escalated') throw new Problem(409, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
     const approvalId = await pendingApprovalOf(db, run, callId(1, 0))
     if (approvalId) {

@@ -34,22 +34,22 @@ import { describeKnowledge } from '../knowledge/knowledge.ts'
 import type { ApiDeps } from './deps.ts'
 
 const askWithinMs = 1_500
-/** The note that the worker writes at the Schedule if the agent is off. */
+/** The note that the worker writes at the queue's Schedule if the agent is off. */
 export const agentOffNote = 'AGENT_ENABLED is false'
 /**
- * Milliseconds without a response after which the model's state is unknown, because nobody queries
- * it while nothing happens.
+ * Milliseconds without a response after which the model's state is unknown. Without incidents,
+ * nobody queries the model.
  */
 const answeredLatelyMs = 900_000
 /**
- * Hours without a complete round of retention. Rounds are hourly, and a backlog of years takes
- * several.
+ * Hours without a complete round of retention after which retention is late. Rounds are hourly, and
+ * a backlog of years takes several.
  */
 const lateHours = 24
 /** Hours after a restore for which people are reminded of the missing data. */
 const restoredHours = 24
 
-/** The state of a part. If the state has no remedy, the general one is used. */
+/** The state of a part. If the state has no remedy, the remedy of the part in `duties` is used. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
 
 export type PartFacts = {
@@ -68,11 +68,11 @@ export type PartFacts = {
   untold: number
   idle: IdleQueues | null
   spend: Spend
-  /** The time since when no round of retention was completed. */
+  /** Since when no round of retention was completed; null if retention is not late. */
   retentionLateSince: string | null
   restored: Restoration | null
   onCall: OnCallState
-  /** Why the budget of wakes delays no message. */
+  /** Why a budget of wakes delays no question; null if it delays some, or if none is set. */
   idleBudget: IdleBudget | null
   /** Pairs that an older version ran automatically and that nobody has confirmed. */
   unconfirmed: TrustPair[]
@@ -82,8 +82,8 @@ export type PartFacts = {
 }
 
 /**
- * Checks every part. Each check has a time limit; the limit of the database check is that of its
- * statements.
+ * Checks every part. Each check has a time limit; for the database, the limit of its statements
+ * applies.
  */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
@@ -132,7 +132,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
   return { ...found, ...messages, devices, spend, retentionLateSince, restored, ...asking }
 }
 
-/** Lists devices that can be queried according to rows, each with how it is reached. */
+/** Lists devices that can be queried now according to rows, and how each device is reached. */
 async function devicesReached(db: ApiDeps['db']): Promise<PartFacts['devices']> {
   const connections = await listConnections(db)
   const devices = await usableDevices(db)
@@ -185,7 +185,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   devices: ({ devices }) => lookAtDevices(devices),
 }
 
-/** Describes every part for people, in the order of the table. */
+/** Describes every part for people, in the order of the table `duties`. */
 export function partsOf(facts: PartFacts): StatusPart[] {
   return (Object.keys(duties) as DutyName[]).flatMap((duty) =>
     looks[duty](facts).map(({ name = duty, status, detail, remedy = duties[duty].remedy }) => ({
@@ -210,7 +210,7 @@ const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
     why: 'morning.card is off',
     remedy: '"nightshift config set morning.card news", or "nightshift config set page.wake_budget off"',
   },
-  // Explains how to add a trigger. `--triggers` needs the complete list: with only this trigger, a
+  // Explains how to add a trigger. `--triggers` needs the complete list: with `morning` alone, a
   // destination would get no requests for approval.
   'nobody takes the card': {
     why: 'no destination gets the morning card',
@@ -225,7 +225,7 @@ function lookAtBudget(idle: IdleBudget): Look {
   return { name: 'wake budget', status: 'failed', detail, remedy }
 }
 
-/** Names the hours that a restored database lacks, as long as people still have to check them. */
+/** Names the hours that a restored database lacks, as long as people have to check them. */
 function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
   const lost = formatSpan(Date.parse(restoredAt) - Date.parse(backupAt))
   const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}. Decisions, writes and alerts of the ${lost} between are missing from it.`
@@ -263,8 +263,8 @@ function lookAtPlatform(fresh: { stale: boolean } | null): Look {
 const schedule = `--schedule-id ${queueScheduleId}`
 
 /**
- * Checks that the queue's Schedule runs, and starts waiting incidents. The Schedule can be stopped
- * at Temporal.
+ * Checks that the queue's Schedule runs and starts waiting incidents. Somebody may have stopped the
+ * Schedule at Temporal.
  */
 function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Look {
   if (queue === null) return { status: 'unknown', detail: 'Unknown, because Temporal did not answer.' }
@@ -279,7 +279,7 @@ function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Loo
     }
   }
   if (found.paused) {
-    // Uses the worker's text if the agent is off.
+    // Uses the text of the worker if the agent is off.
     return found.note === agentOffNote
       ? { status: 'off', detail: 'The agent is off (AGENT_ENABLED), so nothing is investigated.' }
       : {
@@ -323,7 +323,7 @@ function lookAtWorkers(queue: QueueState | null): Look {
 
 function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look {
   const { answers, failures } = lastHour
-  // A single failure does not count yet, and a model that has responded since then works.
+  // Leaves out a single failure, and a model that has responded since the failure.
   const isFailing = lastFailure !== null && (last === null || last.at < lastFailure.at)
   if (isFailing && failures > answers && failures > 1) {
     const said = ` The last failure: ${inertText(lastFailure.detail, 200)}.`
@@ -335,7 +335,7 @@ function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look 
     : { status: 'unknown', detail: 'No request was sent recently.' }
 }
 
-/** A refused file does not stop investigations, but makes them worse. */
+/** Describes the runbooks. A refused file does not stop investigations, but makes them worse. */
 function lookAtKnowledge(known: KnowledgeList): Look {
   if (known.items.length === 0 && known.places.length === 0)
     return { status: 'unknown', detail: 'No runbook is read yet.' }
@@ -343,14 +343,14 @@ function lookAtKnowledge(known: KnowledgeList): Look {
   return { status: isWell ? 'ok' : 'failed', detail }
 }
 
-/** Returns no line if the site has no policy. */
+/** Describes the configured policy. Returns no line if there is no policy. */
 function lookAtSitePolicy(state: SitePolicyState): Look[] {
   if (state.inForce === null && state.waiting === null && (state.reading?.faults.length ?? 0) === 0) return []
   const { isWell, detail } = describeSitePolicy(state)
   return [{ status: isWell ? 'ok' : 'failed', detail }]
 }
 
-/** Checks that devices respond, and may run reads. Returns no line without devices. */
+/** Checks that devices respond, and may run reads. Returns no line if there are no devices. */
 function lookAtDevices(devices: PartFacts['devices']): Look[] {
   if (devices.length === 0) return []
   const away = devices.flatMap(({ id, connection = 'listens' }) =>
@@ -394,7 +394,7 @@ function describeAway(id: string, connection: DeviceConnection | null): string {
   return connection.endedAt === null ? id : `${id} (since ${formatMinute(connection.endedAt)})`
 }
 
-/** Seconds without progress. A part of a body takes seconds at most, and a body has two hundred. */
+/** Seconds without progress until bodies count as stuck. A part of a body takes seconds at most. */
 const maxIdleSeconds = 120
 
 /** Checks that stored alert bodies are processed. */

@@ -10,8 +10,8 @@ import { startRounds } from './rounds.ts'
 type SilenceDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * Stores the silences of each Alertmanager, for the site policy. Reads all of them at the same
- * time, so that a slow one delays no other. Only one process of the API does this at a time.
+ * Stores the silences of each Alertmanager, for the configured policy. Reads all Alertmanagers at
+ * once, so that a slow one delays no other. Only one process of the API reads them at a time.
  */
 export async function readAllSilences(deps: SilenceDeps): Promise<void> {
   await withAdvisoryLock(deps.locks, 'silences', async () => {
@@ -31,7 +31,7 @@ async function readOne({ db, log, sources, closing }: SilenceDeps, source: Sourc
   }
 }
 
-/** Starts the rounds. Returns a function that stops them. */
+/** Starts the rounds that read silences. Returns a function that stops the rounds. */
 export const startSilences = (deps: SilenceDeps, everyMs: number): (() => void) =>
   startRounds(
     () => readAllSilences(deps).catch((error) => deps.log.warn({ err: error }, 'silences were not read')),

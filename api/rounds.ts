@@ -1,5 +1,5 @@
 /**
- * Runs a round at once, and again this long after each end. Returns a function that stops the
+ * Runs a round at once, and again `everyMs` after each end. Returns a function that stops the
  * rounds.
  */
 export function startRounds(round: () => Promise<void>, everyMs: number): () => void {

@@ -7,7 +7,7 @@ import { countStatements, readDatabaseState, sourceKinds } from '../sources/kind
 import type { ApiDeps } from './deps.ts'
 import { startRounds } from './rounds.ts'
 
-/** Samples of database servers by source name, in the memory of this process. */
+/** Samples of database servers by the name of their source, in the memory of this process. */
 
 type SampleDeps = Pick<ApiDeps, 'db' | 'log' | 'sources' | 'closing'>
 
@@ -16,7 +16,7 @@ const kept = new Map<string, DatabaseSample[]>()
 
 export const samplesOf = (name: string): readonly DatabaseSample[] => kept.get(name) ?? []
 
-/** Runs one round. A server that does not respond leaves a gap. */
+/** Runs one round of sampling. A server that does not respond leaves a gap. */
 async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<void> {
   const all = (await listSources(db)).filter(({ kind }) => sourceKinds.get(kind)?.readState)
   for (const name of kept.keys()) if (!all.some((each) => each.name === name)) kept.delete(name)
@@ -44,7 +44,7 @@ async function keepDaily({ db, sources }: Pick<SampleDeps, 'db' | 'sources'>, so
   if (counted) await keepSnapshot(db, source.name, counted)
 }
 
-/** Starts the rounds. Returns a function that stops them. */
+/** Starts the rounds of sampling. Returns a function that stops the rounds. */
 export const startDatabaseSamples = (deps: SampleDeps, everyMs: number): (() => void) =>
   startRounds(
     () => sampleDatabases(deps).catch((error) => deps.log.warn({ err: error }, 'databases were not sampled')),

@@ -7,8 +7,8 @@ import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 
 /**
- * Applies the policy that was found beside the runbooks. Without a file the last valid policy
- * stays, which the stored reading reports.
+ * Applies the policy file that was found beside the runbooks. Without a file the last valid policy
+ * stays in force, and the stored reading reports the missing file.
  */
 export async function takeUpSitePolicy({
   db,
@@ -37,8 +37,8 @@ async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
 }
 
 /**
- * Records that there is no file only if the places could be read. A place that cannot be read is
- * reported.
+ * Records that there is no policy file, but only if all places could be read. Otherwise reports the
+ * place that cannot be read.
  */
 async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   const { places } = knowledge.list()

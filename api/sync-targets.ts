@@ -10,17 +10,17 @@ import { startRounds } from './rounds.ts'
 type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * Runs one round: the scraped targets of each source are written to the registry. A source that
- * gives no list keeps its rows, which become stale. Runs in the API, because only this process
- * reads the credentials, and in one process at a time.
+ * Runs one round: writes the scraped targets of each source to the registry. A source that gives no
+ * list keeps its rows, which become stale. Runs in the API, because only the API reads the
+ * credentials, and in one process at a time.
  */
 export async function syncTargets(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'targets', () => true)
 }
 
 /**
- * Runs a round like `syncTargets` for lists in memory, which cost their servers nothing, so that a
- * new pod is known at once.
+ * Runs a round like `syncTargets` for lists that are in memory and cost their servers nothing, so
+ * that a new pod is known at once.
  */
 async function syncFollowed(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'followed', ({ kind }) => sourceKinds.get(kind)?.isFollowed === true)
@@ -37,7 +37,7 @@ async function syncAll(deps: TargetDeps, lock: string, isMeant: (source: Source)
 
 /**
  * Fetches the list of one source now, so that a new source is known before its first round. A
- * failure only affects the health of the source, not the caller.
+ * failure changes only the health of the source and is not thrown.
  */
 export async function syncSource(
   { db, log, sources }: Pick<TargetDeps, 'db' | 'log' | 'sources'>,
@@ -56,13 +56,13 @@ export async function syncSource(
       log.info({ source: source.name, targets: listed.targets.length }, 'the targets of a source changed')
   } catch (error) {
     if (!(error instanceof SourceError)) throw error
-    // Logs only at debug level, because the health of the source already shows that it is away.
+    // Logs only at debug level, because the health of the source already shows the failure.
     log.debug({ source: source.name, code: error.code }, 'the targets of a source could not be read')
     if (error.code === 'TOO_LARGE') log.warn({ source: source.name }, `the targets are refused: ${error.message}`)
   }
 }
 
-/** Starts the rounds. Returns a function that stops them. */
+/** Starts the rounds that store targets. Returns a function that stops the rounds. */
 export function startTargetSync(deps: TargetDeps, everyMs: number, followedMs: number): () => void {
   const whatFailed = (error: unknown) => deps.log.warn({ err: error }, 'targets were not synchronised')
   const stops = [

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-/** Runs work in at most one process. Returns null at once if another process is running it. */
+/** Runs work in at most one process. Returns null at once if work with this name runs. */
 export async function withAdvisoryLock<T>(db: Db, name: string, work: () => Promise<T>): Promise<T | null> {
   return await db.connection().execute(async (connection) => {
     const { rows } = await sql<{ taken: boolean }>`

@@ -11,8 +11,8 @@ const timestamptz = 1184
 const int8 = 20
 
 /**
- * Converts `2026-11-21 01:02:03.45+00` to `2026-11-21T01:02:03.450000Z`, the only format of a time
- * in rows, hashes and responses, whatever the time zone of the session. Throws for another
+ * Converts `2026-11-21 01:02:03.45+00` to `2026-11-21T01:02:03.450000Z`, the only format of times
+ * in rows, hashes and responses, whatever time zone the session has. Throws for another
  * `datestyle`, for infinity, and for a year before Christ.
  */
 export function rfc3339(text: string): string {
@@ -33,16 +33,17 @@ export function rfc3339(text: string): string {
 const types: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === timestamptz && format !== 'binary') return rfc3339
-    // Converts to a number, because identity values and byte counts are far below 2^53.
+    // Converts an int8 to a number: identity values and byte counts are far below 2^53.
     if (oid === int8 && format !== 'binary') return Number
     return pg.types.getTypeParser(oid, format as 'text')
   },
 } as pg.CustomTypesConfig
 
 /**
- * Opens a pool in the role of the services, which can append to the log but not change it. `owner:
- * true` keeps the role of the login, for migrations and tests. Connects at the first use. If the
- * database is down, or if the pool gives no connection for `patienceMs` (3.5 s), the query fails.
+ * Opens a pool of connections in the role of the services, which can append to the log but not
+ * change the log. `owner: true` keeps the role of the login, for migrations and tests. Connects at
+ * the first use. If the database is down, or if the pool gives no connection for `patienceMs` (3.5
+ * s), the query fails.
  */
 export function connect(
   databaseUrl: string,
@@ -53,22 +54,22 @@ export function connect(
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     // `pg` awaits this function before it returns the connection, although its types do not show
-    // that.
+    // this.
     async onConnect(client) {
       silent.watch(client, await open(client))
     },
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
-    // The time to wait for a connection. Together with the check of a silent statement it stays
-    // below the five seconds for a response.
+    // Milliseconds to wait for a connection. Together with the check of a silent statement, the
+    // wait stays below the five seconds that a response may take.
     connectionTimeoutMillis: options.patienceMs ?? 3_500,
     keepAlive: true,
   })
-  // Ignores errors of an idle connection: the next query replaces it, but an error without a
-  // listener would end the process.
+  // Ignores errors of an idle connection, because the next query opens another connection. An error
+  // without a listener would end the process.
   pool.on('error', () => {})
-  // Ignores the error of a connection that breaks between two statements of its holder. The next
+  // Ignores the error of a connection that breaks between two statements of a transaction. The next
   // statement then fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
@@ -84,13 +85,13 @@ export function connect(
   return db
 }
 
-/** PostgreSQL's codes for a full disk (53100) and a failing one (58030). */
+/** PostgreSQL's codes for a full disk (53100) and for a failing disk (58030). */
 const diskFaults = new Set(['53100', '58030'])
 const diskFailedAt = new WeakMap<Db, number>()
 
 /**
- * Returns when a write of this pool last failed because of a full or failing disk; null if it never
- * did.
+ * Returns when a write of this pool last failed because of a full or failing disk; null if no write
+ * of the pool failed so.
  */
 export function lastDiskFaultMs(db: Db): number | null {
   return diskFailedAt.get(db) ?? null
@@ -98,15 +99,15 @@ export function lastDiskFaultMs(db: Db): number | null {
 
 const givenUp = new WeakMap<Db, Readonly<Record<GiveUpReason, number>>>()
 
-/** Counts the connections of this pool that were given up since it was opened, by reason. */
+/** Counts the connections of this pool that were given up since the pool was opened, by reason. */
 export function connectionsGivenUp(db: Db): Readonly<Partial<Record<GiveUpReason, number>>> {
   return givenUp.get(db) ?? {}
 }
 
-/** Addresses by pool, because a listener needs a connection outside the pool. */
+/** Addresses of databases by pool, because a listener needs a connection outside the pool. */
 const addresses = new WeakMap<Db, string>()
 
-/** Returns the address at which a thread of this process can connect to the same database. */
+/** Returns the address at which a thread of this process can connect to the pool's database. */
 export function databaseAddress(db: Db): string {
   return addresses.get(db) as string
 }
@@ -116,7 +117,7 @@ export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
 }
 
-/** Creates a connection outside the pool, not opened yet. The caller handles its errors. */
+/** Creates a connection outside the pool and does not open it. The caller handles its errors. */
 export function separateClient(db: Db, name: string): pg.Client {
   return new pg.Client({
     connectionString: addresses.get(db),
@@ -128,16 +129,16 @@ export function separateClient(db: Db, name: string): pg.Client {
 
 /**
  * Whether PostgreSQL refused a value (class 22, data exception), such as a number or time out of
- * range, or an impossible text. The API already refuses known cases and names the field. This
- * function covers the other cases.
+ * range, or an impossible text. The API refuses most impossible values earlier and names the field.
+ * This function covers the remaining values.
  */
 export function isDataFlaw(error: unknown): boolean {
   return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))
 }
 
 /**
- * Whether PostgreSQL cannot store the values of this statement, because they are out of range,
- * violate a check, or are too large for an index.
+ * Whether PostgreSQL cannot store the values of a statement, because they are out of range, violate
+ * a check, or are too large for an index.
  */
 export function isRefusedValue(error: unknown): boolean {
   const code = error instanceof Error ? String((error as { code?: unknown }).code) : ''
@@ -145,7 +146,7 @@ export function isRefusedValue(error: unknown): boolean {
 }
 
 /**
- * Whether the same statement may succeed later: after a lost connection, a restart, a deadlock, a
+ * Whether a failed statement may succeed later: after a lost connection, a restart, a deadlock, a
  * full pool or disk, while the database is read-only (25006) or being restored (3D000), or once the
  * settings of a pooler are changed.
  */

@@ -26,7 +26,7 @@ export async function pendingApprovalCounts(db: Db) {
     .execute()
 }
 
-/** Counts the work that is waiting now. */
+/** Counts the incidents and approvals that wait now. */
 export async function backlogOf({ db }: Scope) {
   const { rows } = await sql<{
     waiting: number
@@ -48,7 +48,7 @@ export async function backlogOf({ db }: Scope) {
   return rows[0]!
 }
 
-/** Reads the model's last hour: the results, the last failure, and the last response. */
+/** Reads the model's last hour: counts of responses and failures, and the last of each. */
 export async function modelHealth(db: Db) {
   const last = await db
     .selectFrom('incidentEvent')

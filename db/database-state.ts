@@ -2,20 +2,20 @@ import { sql } from 'kysely'
 import { type Db, lastDiskFaultMs } from './connect.ts'
 
 /**
- * The allowed difference between clocks. Approvals, leases and row times use the clock of the
- * database, and an operator reads the clock of this machine.
+ * Seconds by which the clocks of database and machine may differ. Approvals, leases and log rows
+ * use the clock of the database, and an operator reads the clock of the machine.
  */
 const maxClockDifferenceSeconds = 10
-/** The share of connections in use above which the next process may get none. */
+/** The share of connections in use above which the next process may get no connection. */
 const maxShareOfConnections = 0.9
 
-/** Milliseconds for which a full disk is reported after a failed write. Only a write detects it. */
+/** Milliseconds for which a full disk is reported after a failed write. Reads do not detect it. */
 const diskFaultMs = 300_000
 
-/** A problem of the database. `remedy`: contains the SQL statement that helps. */
+/** A problem of the database. `remedy`: what to do, often with the SQL statement. */
 export type Trouble = { what: string; remedy: string }
 
-/** Finds what keeps a database that responds from working; null if there is no problem. */
+/** Finds the problem that keeps a responding database from working; null if there is no problem. */
 export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   const { rows } = await sql<{
     isReplica: boolean

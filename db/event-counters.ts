@@ -4,8 +4,8 @@ import { type StreamedEvent, type StreamPosition, streamAfter, streamEnd } from 
 import { systemScope } from './scope.ts'
 
 /**
- * The number of values of an external label that get separate series. Later values are counted as
- * `other`.
+ * Maximum number of values of a label from outside that get separate series. Later values are
+ * counted as `other`.
  */
 const namedValues = 50
 
@@ -14,9 +14,9 @@ type Increment = { counter: string; labels: Record<string, string> }
 type Folded<M> = { increments: Increment[]; memory: M }
 
 /**
- * Counts the next rows of the log, exactly once over all processes, because position, memory and
- * counts are changed in one transaction behind one lock. Returns the number of rows. If the number
- * is less than `limit`, no rows are left.
+ * Counts the next rows of the logs, each exactly once over all processes: position, memory and
+ * counts change in one transaction behind one lock. Returns the number of counted rows. A number
+ * below `limit` means that no rows are left.
  */
 export async function foldCounters<M>(
   db: Db,
@@ -31,8 +31,8 @@ export async function foldCounters<M>(
       .select(sql<boolean>`tx > pg_snapshot_xmax(pg_current_snapshot())`.as('isAhead'))
       .forUpdate()
       .executeTakeFirstOrThrow()
-    // Continues to count from now, because the transaction ids begin again if a backup is restored
-    // in a new server.
+    // Continues to count at the end of the log, because transaction ids begin again if a backup is
+    // restored in a new server.
     if (stored.isAhead) return await moveTo(trx, await streamEnd(systemScope(trx)), stored.memory)
     const rows = await streamAfter(systemScope(trx), { tx: stored.tx, id: stored.id }, { limit })
     const newest = rows.at(-1)?.position
@@ -81,8 +81,8 @@ export async function readCounters(db: Db): Promise<CounterValue[]> {
 }
 
 /**
- * Lists the values of a label that get separate series: the first fifty ever. The list is the same
- * in every process and after every restart, so that external values cannot create an unlimited
+ * Lists the values of a label that get separate series: the first fifty values ever. All processes
+ * share the list, and a restart keeps it, so that values from outside cannot create an unlimited
  * number of series.
  */
 export async function namedOf(db: Db, label: string, values: readonly string[]): Promise<ReadonlySet<string>> {
@@ -115,8 +115,8 @@ export async function namedOf(db: Db, label: string, values: readonly string[]):
 }
 
 /**
- * Stores the address of the model server, which a worker knows. Rows contain only the name of the
- * model.
+ * Stores the address of the model server, which a worker knows. Log rows contain only the name of
+ * the model.
  */
 export async function noteProvider(db: Db, provider: string): Promise<void> {
   await db.updateTable('metricPosition').set({ provider }).where('provider', '!=', provider).execute()

@@ -1,40 +1,40 @@
 import pg from 'pg'
 
-/** Milliseconds after which the client queries the server about its statement. */
+/** Milliseconds after which the client asks the server whether its statement is still running. */
 const patientMs = 2_500
 /** Milliseconds within which a running server responds to a new connection, however busy it is. */
 const answersWithinMs = 1_500
-/** Milliseconds within which a response arrives that has already been sent. */
+/** Milliseconds within which a response that the server has already sent arrives. */
 const arrivesWithinMs = 1_000
 /**
- * The longest wait for a statement if the server reports nothing. Longer than the server's own
- * limit of 20 s.
+ * Maximum milliseconds to wait for a statement if the server reports nothing. Longer than the
+ * server's own limit of 20 s.
  */
 const untoldLimitMs = 25_000
 
 /**
- * Why a connection was given up: its server was silent, did not know its statement, or reported
+ * Why a connection was given up: the server was silent, did not run the statement, or reported
  * nothing for too long.
  */
 export type GiveUpReason = 'server_silent' | 'not_at_work' | 'nothing_told'
 
 /**
  * The server's report about its backends, by pid. A null state means that this login may not see
- * it.
+ * the backend's state.
  */
 type ServerWord = 'silent' | 'untold' | ReadonlyMap<number, string | null>
 
 /**
- * Distinguishes a slow statement from one that will never be answered. The limits of the server end
- * a slow one. A stopped server or a lost machine ends nothing. If a firewall or failover dropped
- * the connection, the server runs but does not know the statement. For a long statement, one new
- * connection is made. If the server does not respond, or reports twice that the backend is not
- * working, the old connection is destroyed, and the statement fails as if the connection had
- * broken. The old connection is never used again, because the outcome of its transaction is
- * unknown.
+ * Gives up a statement that will never be answered, but not a slow one, which the limits of the
+ * server end. Nothing ends a statement if the server stopped or its machine was lost. If a firewall
+ * or failover dropped the connection, the server runs but does not know the statement. After some
+ * time, one new connection asks the server about the statement. If the server does not respond, or
+ * reports twice that the backend is not working, the old connection is destroyed, and the statement
+ * fails as if the connection had broken. The old connection is never used again, because the
+ * outcome of its transaction is unknown.
  */
 export function giveUpSilent(connectionString: string): {
-  /** Called once for each new connection, with the pid of its backend. */
+  /** Watches the statements of a new connection. `pid`: the process of its backend. */
   watch(client: pg.ClientBase, pid: number): void
   counts: Readonly<Record<GiveUpReason, number>>
 } {
@@ -100,16 +100,16 @@ function watchStatement(
 }
 
 /**
- * Returns the socket, which the types of `pg` hide. Only the socket can be closed without the help
- * of the server.
+ * Returns the client's socket, which the types of `pg` hide. Only the socket can be closed without
+ * the help of the server.
  */
 function streamOf(client: pg.ClientBase): { destroy(): void } | undefined {
   return (client as unknown as { connection?: { stream?: { destroy(): void } } }).connection?.stream
 }
 
 /**
- * Queries the server through a new connection. A refused connection shows nothing, and neither does
- * a pooler without a server.
+ * Asks the server about its backends through a new connection. A refused connection shows nothing,
+ * and neither does a pooler without a server.
  */
 async function backendsOf(connectionString: string): Promise<ServerWord> {
   const client = new pg.Client({ connectionString, application_name: 'nightshift-pulse' })
@@ -139,7 +139,7 @@ async function backendsOf(connectionString: string): Promise<ServerWord> {
   }
 }
 
-/** Whether the server itself responded, because only a server sends an SQLSTATE. */
+/** Whether the server itself responded: only a server sends an SQLSTATE. */
 function isAnswer(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code))
 }

@@ -12,11 +12,11 @@ const isKey =
 type StoredAnswer = { status: number; response: unknown }
 
 /**
- * Takes a key for one request. `taken`: continue and then call `storeAnswer`; `opened` is the
- * incident that an earlier request opened before its process died. `stored`: an earlier request was
- * answered, and its response is returned again. `busy`: an earlier request is still running.
- * `other_body`: the key was used with another request body. The first digest is stored; a stored
- * row may have any of these digests.
+ * Takes an idempotency key for one request. `taken`: the caller runs the request and then calls
+ * `storeAnswer`. `opened`: the incident that an earlier request with the key opened before its
+ * process died. `stored`: an earlier request was answered, and its response is returned again.
+ * `busy`: an earlier request is still running. `other_body`: the key was used with another request
+ * body. The first digest is stored; a stored row may have any of the given digests.
  */
 export async function takeKey(
   db: Db,
@@ -38,8 +38,8 @@ export async function takeKey(
   const row = await db
     .selectFrom('idempotency')
     .select(['bodyDigest', 'status', 'response'])
-    // Lets the next request try after a minute, because a process that died leaves its key
-    // unanswered.
+    // Lets the next request with the key try after a minute, because a process that died leaves the
+    // key unanswered.
     .select(sql<boolean>`created_at < nightshift_now() - interval '1 minute'`.as('abandoned'))
     .where(isKey(key))
     .executeTakeFirst()
@@ -58,12 +58,12 @@ export async function takeKey(
   return again ? { state: 'taken', ...again } : { state: 'busy' }
 }
 
-/** The incident that the request of a key opened, stored there until the request is answered. */
+/** The incident that the key's request opened. The key's row stores it until the response. */
 const openedBy = sql<string | null>`case when status is null then response->>'opened' end`.as('opened')
 
 /**
- * Records the incident of a request's key in the transaction that opens it, so that a repeat finds
- * it. False if another request was faster.
+ * Records the incident that a request opens under the request's key, in the transaction that opens
+ * it, so that a repeat finds the incident. False if another request was faster.
  */
 export async function noteOpened(trx: Trx, key: IdempotencyKey, opened: string): Promise<boolean> {
   const noted = await trx
@@ -86,8 +86,8 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAns
 }
 
 /**
- * Releases a key so that a retry may run. A key whose request opened an incident keeps this
- * incident, so that the retry finds it.
+ * Releases a key so that the request may be repeated. A key whose request opened an incident keeps
+ * the incident, so that the repeat finds it.
  */
 export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
   await db
@@ -105,7 +105,7 @@ export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
     .execute()
 }
 
-/** Deletes responses after the promised 30 days. */
+/** Deletes stored responses after 30 days, for which the API promises to keep them. */
 export async function dropOldAnswers(db: Db): Promise<void> {
   await db
     .deleteFrom('idempotency')

@@ -1,23 +1,24 @@
 import { sql } from 'kysely'
 import type { Db } from './connect.ts'
 
-/** The rights of a login in its database. Read before any other query. */
+/** The rights of a login in its database, which are read before any other query. */
 export type LoginRights = {
   versionNumber: number
   version: string
   login: string
   database: string
   owner: string
-  /** Whether the login owns the database, itself or as a member of the owner. */
+  /** Whether the login owns the database, directly or as a member of the owner. */
   isOwner: boolean
   isSuperuser: boolean
   /** Whether the login may create roles. */
   mayMakeRoles: boolean
-  /** Whether the role of the services exists and this login may use it. */
+  /** Whether the role of the services exists and the login may use it. */
   hasServicesRole: boolean
   isServices: boolean
   /**
-   * Tables in a database without our migrations, at most three. Tables of extensions are left out.
+   * Foreign tables in a database without Nightshift's migrations, at most three. Tables of
+   * extensions are left out.
    */
   othersTables: string[]
 }

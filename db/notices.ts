@@ -4,15 +4,15 @@ import type pg from 'pg'
 import { type Db, separateClient, type Trx } from './connect.ts'
 
 /**
- * Channel about devices whose connection, manifest or permission changed. A message is the id of
- * the device.
+ * The channel of messages about devices whose connection, manifest or permission changed. A message
+ * is the id of the device.
  */
 export const meshChannel = 'nightshift_mesh'
 
-/** Channel for messages from one API process to another. */
+/** The channel of messages from one API process to another. */
 export const processChannel = (processId: string) => `nightshift_mesh_${processId.replaceAll('-', '')}`
 
-/** Notifies all listeners once the transaction is committed. */
+/** Sends a message to all listeners of a channel once the transaction is committed. */
 export async function notify(db: Db | Trx, channel: string, text: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${text})`.execute(db)
 }
@@ -20,14 +20,14 @@ export async function notify(db: Db | Trx, channel: string, text: string): Promi
 const againMs = 1_000
 
 type Notices = {
-  /** False while nothing can be received, so that the caller must poll. */
+  /** False while no message can be received, so that the caller must poll. */
   isListening(): boolean
   stop(): Promise<void>
 }
 
 /**
- * Listens on a separate connection, and reconnects if it breaks. Calls `up` each time that it
- * listens again, because messages in between are lost.
+ * Listens for messages on a separate connection, and reconnects if it breaks. Calls `up` each time
+ * that it begins to listen again, because messages in between are lost.
  */
 export function listenTo(
   db: Db,

@@ -1,30 +1,30 @@
 import pg from 'pg'
 
 /**
- * Milliseconds for the first statement of a connection. Without a response the server counts as
- * unavailable.
+ * Milliseconds for the first statement of a connection. A server that does not respond in time
+ * counts as unavailable.
  */
 const answersWithinMs = 1_500
 /** Milliseconds after which a pooler is checked again, because its settings may change. */
 const askAgainMs = 60_000
 
 const settings = {
-  // Sets the format of values, whatever database and role are configured to.
+  // Sets the format of values, whatever formats the database and role are configured to use.
   timezone: 'UTC',
   datestyle: 'ISO',
   intervalstyle: 'postgres',
   extra_float_digits: '1',
   bytea_output: 'hex',
-  // Makes a statement see what others committed before it. Decisions are made under the locks that
-  // it holds.
+  // Lets a statement see what other transactions committed before it. Decisions are made under the
+  // locks that the statement holds.
   default_transaction_isolation: 'read committed',
-  // Limits statements, because ours take milliseconds, and one that hangs holds a lock that
-  // investigations wait for.
+  // Limits the time of statements. They take milliseconds, and a statement that hangs holds a lock
+  // for which investigations wait.
   statement_timeout: '20s',
   idle_in_transaction_session_timeout: '20s',
 }
 
-/** Thrown if a connection is not suitable. The message contains the remedy. */
+/** Thrown if a connection to the database cannot be used. The message contains the remedy. */
 export class SessionRefusedError extends Error {
   override name = 'SessionRefusedError' as const
   readonly what: string
@@ -42,11 +42,12 @@ const notKept = [
 ] as const
 
 /**
- * Prepares new connections to this address before any query: the role of the services, which can
- * append to the log but not change it (`isOwner` keeps the role of the login), the format of
- * values, and the limits. One statement does this, because a pooler refuses or drops settings in
- * the startup packet. Returns the pid of the backend, which behind a pooler differs from the
- * announced one. Throws `SessionRefusedError` if a pooler gives each transaction another session.
+ * Returns a function that prepares a new connection before any query: sets the role of the
+ * services, which can append to the log but not change the log (`isOwner` keeps the role of the
+ * login), the format of values, and the limits. One statement sets them all, because a pooler
+ * refuses or drops settings in the startup packet. The function returns the pid of the backend,
+ * which behind a pooler differs from the announced pid. It throws `SessionRefusedError` if a pooler
+ * gives each transaction another session.
  */
 export function sessionOpener(connectionString: string, isOwner: boolean): (client: pg.ClientBase) => Promise<number> {
   const wanted = Object.entries(isOwner ? settings : { ...settings, role: 'nightshift_app' })
@@ -70,9 +71,9 @@ async function pidOf(client: pg.ClientBase, text = 'select pg_backend_pid() as p
 }
 
 /**
- * Whether the client keeps its session while another client is in a transaction. A pooler in
- * transaction mode gives the session that was released last to the next transaction, so this client
- * would get another session.
+ * Whether the client keeps its session while a second client is in a transaction. A pooler in
+ * transaction mode gives the session that was released last to the next transaction, so the first
+ * client would get another session.
  */
 async function keepsSession(client: pg.ClientBase, pid: number, connectionString: string): Promise<boolean> {
   const other = new pg.Client({ connectionString, application_name: 'nightshift-session' })

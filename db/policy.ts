@@ -29,7 +29,7 @@ import { type StoppableCall, stopOf } from './trust/stops.ts'
 
 /**
  * Reads the facts that the policy check uses in addition to the log, in the transaction of the
- * decision. Throws if a fact cannot be read, so that nothing runs.
+ * policy decision. Throws if a fact cannot be read, so that nothing runs.
  */
 export async function readPolicy(
   trx: Trx,
@@ -79,7 +79,7 @@ export async function readPolicy(
   }
 }
 
-/** Returns the level of trust. A kind of write that people stopped is in shadow. */
+/** Returns the level of trust of a call. A kind of write that people stopped is in shadow. */
 async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader): Promise<PairTrust> {
   const trust = await trustOf(trx, call, settings)
   const stop = await stopOf(trx, call)
@@ -87,8 +87,8 @@ async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader)
 }
 
 /**
- * Lists denials of this tool with one key for each resource, and the keys of this call's targets,
- * because the same action may be proposed again under another name.
+ * Lists denials of this tool with one key for each resource, and the keys of this call's targets. A
+ * denied action may be proposed again under another name of its resource.
  */
 async function deniedByKey(
   trx: Trx,
@@ -143,15 +143,14 @@ type Denial = {
 }
 
 /**
- * Lists denials anywhere in the group of this incident. An expired question does not count as a
- * denial.
+ * Lists denials anywhere in the incident's group. An expired question does not count as a denial.
  */
 export async function readDenials(db: Db | Trx, incidentId: string): Promise<Denial[]> {
   const denied = db
     .selectFrom('approval')
     .select('approval.id')
     .where('approval.status', '=', 'denied')
-    // Leaves out a "not now" that has ended, which is stored as a denial with an end.
+    // Leaves out a "not now" that has ended. It is stored as a denial with an end.
     .where(
       sql<boolean>`not exists (select from approval_decision as vote where vote.approval_id = approval.id
         and vote.decision = 'deny' and vote.ask_again_at <= nightshift_now())`,
@@ -160,7 +159,7 @@ export async function readDenials(db: Db | Trx, incidentId: string): Promise<Den
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
     .innerJoin('incident as own', 'own.groupId', 'incident.groupId')
     .where('own.id', '=', incidentId)
-  // Uses two queries, each with an index. One query would read every denial.
+  // Uses two queries, each of which has an index. One query would read every denial.
   const rows = await db
     .selectFrom('approval')
     .select(['tool', 'actionDigest', 'args', 'targets', 'dryRun'])

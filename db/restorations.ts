@@ -9,7 +9,7 @@ export type Restoration = { backupAt: string; restoredAt: string }
 /**
  * Records, in the role of the owner, that the database was restored from a backup. Ends the
  * standing grants, because it is unknown how often they were used since the backup. Returns how
- * many were ended.
+ * many grants were ended.
  */
 export async function noteRestoration(owner: Db, backupAt: string): Promise<number> {
   return await owner.transaction().execute(async (trx) => {
@@ -25,7 +25,7 @@ export async function noteRestoration(owner: Db, backupAt: string): Promise<numb
   })
 }
 
-/** Finds a restoration within the last hours; null if there was none. */
+/** Finds a restoration of the database within the last hours; null if there was none. */
 export async function lateRestoration(db: Db, hours: number): Promise<Restoration | null> {
   const row = await db
     .selectFrom('restoration')

@@ -4,15 +4,14 @@ import type { Db, Trx } from './connect.ts'
 /**
  * The database as one reader sees it: the first argument of every query for an external reader (a
  * person, or the agent with its token). A query uses `scope.db` for its rows, so that this file,
- * and not a route, determines what a reader may see. Currently every reader sees every row. A
- * filter by team would belong in these queries.
+ * and not a route, determines what a reader may see. Currently every reader sees every row.
  */
 export type Scope = {
   readonly db: Db | Trx
   readonly reader: Pick<Principal, 'role' | 'operatorId' | 'name'> | 'system'
 }
 
-/** Returns the scope of the caller of a request. */
+/** Returns the scope of the caller of an API request. */
 export function scopeOf(db: Db | Trx, reader: Principal): Scope {
   return { db, reader }
 }

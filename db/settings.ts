@@ -6,7 +6,7 @@ import { type Db, inTransaction, type Trx } from './connect.ts'
 import { recordAudit } from './log/audit.ts'
 import type { Scope } from './scope.ts'
 
-/** Defaults from the environment, by the name of the variable. */
+/** Values of settings in the environment, by the name of the variable. */
 export type EnvironmentDefaults = Record<string, string | undefined>
 
 export async function storedSettings(db: Db | Trx): Promise<Map<string, string>> {
@@ -20,8 +20,8 @@ export type SettingsReader = {
 }
 
 /**
- * Reads all settings at one moment. Done at the beginning of a cycle; the result can then be used
- * as often as needed.
+ * Reads all settings at one moment. A cycle of work reads them at its beginning and then uses the
+ * result as often as needed.
  */
 export async function readSettings(db: Db | Trx, environment: EnvironmentDefaults = {}): Promise<SettingsReader> {
   const stored = await storedSettings(db)
@@ -47,9 +47,9 @@ export async function configRow({ db }: Scope, key: string): Promise<ConfigRow |
 }
 
 /**
- * Writes a value. A database trigger writes the revision. With `ifVersion`, writes only over
- * exactly that version (0: "not set yet"). Of two people with the same version one wins, and the
- * other gets null and must read again.
+ * Writes the value of a setting. A database trigger writes the revision. With `ifVersion`, writes
+ * only over exactly this version (0: no value yet). If two people change one version, the first
+ * wins, and the second gets null and must read the setting again.
  */
 export async function putConfig(
   db: Db,
@@ -57,7 +57,7 @@ export async function putConfig(
 ): Promise<ConfigRow | null> {
   return await inTransaction(db, async (trx) => {
     const row = await writeConfig(trx, change)
-    // Names the person in the audit log. The revision has the values.
+    // Names the person in the audit log. The revision contains the values.
     const entry = { who: change.actor.replace(/^user:/, ''), what: 'config.put' as const, subject: change.key }
     if (row) await recordAudit(trx, { ...entry, detail: `Version ${row.version}` })
     return row
@@ -83,7 +83,7 @@ async function writeConfig(
   return (await update.returningAll().executeTakeFirst()) ?? null
 }
 
-/** Lists every change of a key, newest first. */
+/** Lists every change of a setting, the newest first. */
 export async function configRevisions({ db }: Scope, key: string, page: { before: number | null; limit: number }) {
   let query = db
     .selectFrom('platformConfigRevision')
@@ -97,8 +97,8 @@ export async function configRevisions({ db }: Scope, key: string, page: { before
 }
 
 /**
- * Stores the environment of this worker, which is shown to people beside that of the API. Only the
- * last worker's is kept.
+ * Stores the environment of this worker, which people see beside the environment of the API. Only
+ * the environment of the last worker is kept.
  */
 export async function noteWorkerEnvironment(db: Db, variables: readonly EnvironmentVariable[]): Promise<void> {
   const row = { variables: JSON.stringify(variables) }
@@ -109,7 +109,7 @@ export async function noteWorkerEnvironment(db: Db, variables: readonly Environm
     .execute()
 }
 
-/** Returns the stored environment of the worker. Null if no worker has stored one yet. */
+/** Returns the environment of the last worker. Null if no worker has stored an environment yet. */
 export async function workerEnvironment({
   db,
 }: Scope): Promise<{ variables: EnvironmentVariable[]; startedAt: string } | null> {

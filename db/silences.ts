@@ -13,7 +13,7 @@ import type { Db, Trx } from './connect.ts'
 
 type AskedSource = { name: string; url: string }
 
-/** Stores a complete response. If the response is unchanged, only its time is updated. */
+/** Stores a complete response of an Alertmanager, or only its time if it is unchanged. */
 export async function keepSilences(db: Db, source: AskedSource, read: readonly Silence[]): Promise<void> {
   const text = JSON.stringify(read.map(cleansed))
   const digest = sha256(text)
@@ -28,7 +28,7 @@ export async function keepSilences(db: Db, source: AskedSource, read: readonly S
   await writeReading(db, source, { fault: null, digest, silences: text })
 }
 
-/** Records why a source could not be read. The last response of the source stays, with its time. */
+/** Records why an Alertmanager could not be read. Its last response stays, with its time. */
 export async function noteUnreadSilences(db: Db, source: AskedSource, fault: string): Promise<void> {
   const said = { triedAt: now, fault: cleanse(fault).slice(0, 300) }
   const known = await db
@@ -43,7 +43,7 @@ export async function noteUnreadSilences(db: Db, source: AskedSource, fault: str
 
 type Reading = { fault: string | null; digest: string; silences: string }
 
-/** Stores a reading, unless the source was removed or changed while it was queried. */
+/** Stores a reading, unless its source was removed or changed while the source was queried. */
 async function writeReading(db: Db, { name, url }: AskedSource, { fault, digest, silences }: Reading): Promise<void> {
   await sql`
     insert into source_silences (source, url, tried_at, read_at, fault, digest, silences)
@@ -54,7 +54,7 @@ async function writeReading(db: Db, { name, url }: AskedSource, { fault, digest,
 }
 
 /**
- * Removes secrets from a silence. A matcher that this changes would match something else, so the
+ * Removes secrets from a silence. A matcher without its secret would match other alerts, so the
  * matchers are then not compared.
  */
 function cleansed(silence: Silence): Silence {
@@ -63,7 +63,7 @@ function cleansed(silence: Silence): Silence {
   return isSame ? clean : { ...clean, matchers: null }
 }
 
-/** Lists the silences of every connected Alertmanager, including one that never responded. */
+/** Lists the silences of all connected Alertmanagers, also of one that never responded. */
 export async function silencesRead(db: Db | Trx): Promise<SilencesRead[]> {
   const rows = await readings(db).select('silences').execute()
   return rows.map(({ source, readAt, silences }) => ({
@@ -73,7 +73,7 @@ export async function silencesRead(db: Db | Trx): Promise<SilencesRead[]> {
   }))
 }
 
-/** Returns the state of each reading, without its contents. */
+/** Returns the state of each Alertmanager's reading, without the silences. */
 export async function silenceReadings(db: Db | Trx): Promise<SilenceReading[]> {
   const nowMs = Date.parse(await databaseTime(db))
   const rows = await readings(db).select('fault').execute()
@@ -92,8 +92,9 @@ function readings(db: Db | Trx) {
 }
 
 /**
- * Lists the labels of an incident's alerts, of any sender. Each set of labels is listed once; one
- * more than can be compared is read. The name of an alert counts as a label for every sender.
+ * Lists the labels of an incident's alerts, of any sender. Each set of labels is listed once, and
+ * one set more than can be compared is read. The name of an alert counts as a label for every
+ * sender.
  */
 export async function labelsOfAlerts(db: Db | Trx, incidentId: string): Promise<SilencedLabels[]> {
   const { rows } = await sql<{ labels: Record<string, string> }>`

@@ -9,14 +9,14 @@ import { recordAudit } from './log/audit.ts'
 import { silenceReadings } from './silences.ts'
 import { compiledPolicy } from './site-policy.ts'
 
-/** A valid policy file, with its origin. */
+/** A valid policy file, with the place and commit from which it was read. */
 type SoundPolicy = { text: string; place: string; commit: string | null; compiled: CompiledPolicy }
 type SitePolicyFault = { line: number; why: string; remedy: string }
 
 /**
- * Stores a valid file. If the file allows less than the policy in force, it applies at once. If the
- * file allows more, it waits for an admin. Runs in one process at a time, because each process
- * compares the file with what is in force when it writes.
+ * Stores a valid policy file. If the file allows less than the policy in force, it applies at once.
+ * If the file allows more, it waits for an admin. Runs in one process at a time, because a process
+ * compares the file with the policy in force when it writes.
  */
 export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same' | 'in_force' | 'waiting'> {
   return await db.transaction().execute(async (trx) => {
@@ -61,7 +61,7 @@ export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same'
 }
 
 /**
- * Records why a file was refused. The last valid policy stays in force. Written once for each
+ * Records why a policy file was refused. The last valid policy stays in force. Writes once for each
  * fault.
  */
 export async function noteUnreadablePolicy(db: Db, digest: string | null, faults: SitePolicyFault[]): Promise<void> {
@@ -76,7 +76,7 @@ export async function noteUnreadablePolicy(db: Db, digest: string | null, faults
 }
 
 /**
- * Puts the waiting policy into force, on behalf of an admin. Null if no waiting policy has this
+ * Puts the waiting policy into force on behalf of an admin. Null if no waiting policy has this
  * digest.
  */
 export async function acceptSitePolicy(
@@ -125,7 +125,7 @@ export async function textInForce(db: Db): Promise<string | null> {
 }
 
 /**
- * Returns the policy for `policy lint`: the waiting one, which is about to apply, otherwise the one
+ * Returns the policy for `policy lint`: the waiting policy, if there is one, otherwise the policy
  * in force.
  */
 export async function newestText(db: Db): Promise<{ text: string; status: 'waiting' | 'in_force' } | null> {

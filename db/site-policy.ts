@@ -15,12 +15,15 @@ import { labelsOfAlerts, silencesRead } from './silences.ts'
  * policy decision.
  */
 
-/** `incidentId`: the incident whose alerts may be silenced; null for a call without an incident. */
+/**
+ * The call to decide about. `incidentId`: the incident whose alerts may be silenced; null for a
+ * call without an incident.
+ */
 type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[]; incidentId: string | null }
 
 /**
- * Returns the decisions. Undefined if no policy is in force. A policy that this version cannot read
- * refuses every write.
+ * Returns the decisions of the configured policy about a call. Undefined if no policy is in force.
+ * A policy that this version cannot read refuses every write.
  */
 export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise<SiteDecisions | undefined> {
   const row = await db
@@ -35,7 +38,7 @@ export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise
   return await decideWith(db, policy, call, Date.parse(row.at))
 }
 
-/** Returns the decisions under a given policy and at a given time. */
+/** Returns the decisions about a call under a given policy at a given time. */
 async function decideWith(
   db: Db | Trx,
   policy: CompiledPolicy,
@@ -65,8 +68,8 @@ async function lookForSilence(
 }
 
 /**
- * Returns the decisions under a given policy, and explains for each rule of this tool why it does
- * not apply. `atMs`: the time of the call. Only current silences are known.
+ * Returns the decisions about a call under a given policy, and explains for each rule of the tool
+ * why it does not apply. `atMs`: the time of the call. Only current silences are known.
  */
 export async function explainUnder(
   db: Db | Trx,
@@ -85,21 +88,21 @@ export async function explainUnder(
   return { ...decideBySite(policy, asked), ...told, rules }
 }
 
-/** Returns why a rule does not apply to the first resource; null if it applies to one of them. */
+/** Returns why a rule does not apply to the first resource; null if it applies to any resource. */
 function whyNotAny(rule: CompiledRule, asked: Parameters<typeof whyNot>[1], things: readonly SiteThing[]) {
   const reasons = (things.length > 0 ? things : [null]).map((thing) => whyNot(rule, asked, thing))
   return reasons.includes(null) ? null : (reasons[0] ?? null)
 }
 
-/** Compiled policies of this process. Never outdated, because the policy of a row never changes. */
+/** Compiled policies of this process. They stay valid: the policy in a row never changes. */
 const compiled = new Map<string, CompiledPolicy | null>()
 const maxCompiled = 20
 
 type StoredPolicy = { id: string; digest: string; gitCommit: string | null }
 
 /**
- * Compiles a stored policy. Null if this version cannot read it, or if its text differs from the
- * accepted one.
+ * Compiles a stored policy. Null if this version cannot read the policy, or if its text differs
+ * from the accepted text.
  */
 export async function compiledPolicy(
   db: Db | Trx,
@@ -133,7 +136,7 @@ function unreadable({ digest, gitCommit }: StoredPolicy): SiteDecisions {
 
 /**
  * Reads resources with all their names, and facts from sources with authority, in one query. Reads
- * only what a rule uses.
+ * only facts that a rule of the policy uses.
  */
 async function readThings(
   db: Db | Trx,
@@ -175,11 +178,12 @@ function groupValues(pairs: readonly [string, string][]): Record<string, string[
   return grouped
 }
 
-/** The maximum number of names in the registry that lint reads. */
+/** Maximum number of names in the registry that `policy lint` reads. */
 const maxThings = 20_000
 
 /**
- * Reads all resources of the registry, each once with all its names. Null if there are too many.
+ * Reads all resources of the registry, each once with all its names. Null if the registry has too
+ * many.
  */
 export async function everyThing(db: Db): Promise<SiteThing[] | null> {
   const rows = await db
@@ -205,7 +209,7 @@ export async function everyThing(db: Db): Promise<SiteThing[] | null> {
   }))
 }
 
-/** Reads the attributes of resources as texts, and their team, by the key of each. */
+/** Reads the attributes and the team of each resource as texts, by the key of the resource. */
 async function labelsOf(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, [string, string][]>> {
   const { rows } = await sql<{ key: string; name: string; value: string }>`
     with wanted as (

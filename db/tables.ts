@@ -20,7 +20,7 @@ import type { EffectTables } from './tables/writes.ts'
 export type { ApprovalRow } from './tables/approvals.ts'
 export type { AlertRow, ExpectationRow, IncidentEventRow, IncidentRow } from './tables/incidents.ts'
 
-/** Every table by its name. There is a file for each subject. */
+/** Every table by its name. Each subject has a file with its tables. */
 export type Database = IncidentTables &
   ApprovalTables &
   AccessTables &
@@ -39,12 +39,12 @@ export type Database = IncidentTables &
   RetentionTables
 
 /**
- * A time in RFC 3339, in UTC with microseconds. A time is a text, for which `connect()` installs
- * the parser, so that no precision is lost.
+ * A time in RFC 3339, in UTC with microseconds. `connect()` installs the parser that keeps times as
+ * texts, so that no precision is lost.
  */
 export type Time = ColumnType<string, string | undefined, string>
 export type NullableTime = ColumnType<string | null, string | null | undefined, string | null>
-/** A future time, which the database computes by its clock when it is written. */
+/** A future time, which the database computes by its clock when the row is written. */
 export type Deadline = ColumnType<string, unknown, unknown>
 export type Json<T> = ColumnType<T, string, string>
 export type JsonOrDefault<T> = ColumnType<T, string | undefined, string>

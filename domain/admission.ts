@@ -6,16 +6,16 @@ export type WaitingType = { type: string; isCritical: boolean; isAtWork: boolean
 export type LeadingType = { type: string; isCritical: boolean }
 
 /**
- * Slots for critical incidents in addition to other limits: `max` is how many may be investigated
- * at once, and `atWork` how many are investigated now.
+ * Slots for critical incidents in addition to all other slots. `max`: how many critical incidents
+ * may be investigated at once. `atWork`: how many are investigated now.
  */
 export type CriticalRoom = { max: number; atWork: number }
 
 /**
- * Chooses the types whose incidents may be investigated, from those given (the most urgent first,
- * then the oldest). A leader takes a slot; followers of a type that is being investigated take
- * none. A critical type first uses the slots for critical incidents. One of several ordinary slots
- * is kept for critical types, so that a storm of warnings does not delay them.
+ * Chooses, from `waiting` (the most urgent type first, then the oldest), the types whose incidents
+ * may be investigated. A leader takes a slot; its followers take none. A critical type first uses
+ * the slots for critical incidents. If there are several ordinary slots, one of them is kept for
+ * critical types, so that a storm of warnings does not delay critical incidents.
  */
 export function admittedTypes(
   waiting: readonly WaitingType[],
@@ -48,7 +48,7 @@ export function admittedTypes(
 }
 
 /**
- * Seconds for which a critical follower waits for its leader. The leader itself may take minutes.
+ * Seconds for which a critical follower waits for its leader, whose investigation may take minutes.
  */
 const criticalWaitSeconds = 20
 
@@ -62,8 +62,8 @@ export function waitForLeader(member: Severity, leader: { severity: Severity; at
 }
 
 /**
- * Counts the followers that may begin: critical ones in the slots for critical incidents, the
- * others in the remaining slots.
+ * Counts the followers that may begin: critical followers in the slots for critical incidents, and
+ * all other followers in the `left` slots.
  */
 export function roomForFollowers(
   ready: { critical: number; others: number },
@@ -77,8 +77,8 @@ export function roomForFollowers(
 }
 
 /**
- * Conditions under which an incident is investigated automatically. All conditions must hold. An
- * empty list allows every incident, and null allows no incident.
+ * Conditions under which an incident is investigated automatically: all of them at once. An empty
+ * list allows every incident, and null allows no incident.
  */
 export type InvestigateFilter = Condition[] | null
 
@@ -90,7 +90,7 @@ const order: Severity[] = ['info', 'warning', 'critical']
 const limit = 20
 const usage = 'use all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab'
 
-/** Parses `agent.investigate`. Refuses an unknown text and lists what is accepted. */
+/** Parses `agent.investigate`. Refuses an unknown text, and lists the accepted forms. */
 export function parseInvestigateFilter(
   text: string,
 ): { ok: true; filter: InvestigateFilter } | { ok: false; reason: string } {
@@ -119,8 +119,8 @@ function parseCondition(part: string): Condition | null {
 }
 
 /**
- * Returns the condition because of which an incident is left to people; null if the incident is
- * investigated.
+ * Returns why an incident is left to people: the condition that it does not meet. Null if the
+ * incident is investigated.
  */
 export function keptReasonOf(
   filter: InvestigateFilter,
@@ -133,7 +133,7 @@ export function keptReasonOf(
       return `agent.investigate requires severity ${condition.atLeast} or above, and this incident is ${incident.severity}`
     }
     const { name, value, isWanted } = condition
-    // Compares the mapped severity, not the word of the sender.
+    // Compares the mapped severity, not the sender's word for the severity.
     const actual = name === 'severity' ? incident.severity : incident.labels[name]
     if ((actual === value) === isWanted) continue
     return `agent.investigate requires ${name}${isWanted ? '=' : '!='}${value}, and this incident has ${actual === undefined ? `no ${name}` : `${name}=${actual.slice(0, 100)}`}`

@@ -7,7 +7,7 @@ export const alertDialects = [
   ...(['pagerduty', 'uptime-kuma', 'zabbix', 'cloudwatch', 'proxmox'] as const),
 ]
 
-/** Limits above which a request body is only stored, and a worker reads it later. */
+/** Limits of a request body that is read at once. A worker reads a larger body later. */
 export const maxAlertsAtOnce = 1_000
 export const maxBytesAtOnce = 1024 * 1024
 /**
@@ -18,11 +18,12 @@ export const maxAlerts = 50_000
 export const maxAlertBytes = 16 * 1024 * 1024
 
 /**
- * How many large bodies one process reads at once. Reading 16 MiB takes six times as much memory.
+ * How many large bodies one process reads at once. Reading a body of 16 MiB takes six times its
+ * size in memory.
  */
 export const maxLargeAtOnce = 3
 
-/** The refused bodies of a known sender: the newest one and how many there are. */
+/** The refused request bodies of a known sender: the newest one, and `count` for all of them. */
 export type RefusedBody = {
   sender: string
   dialect: string
@@ -65,7 +66,7 @@ const remedies: Record<string, string> = {
 const anyForm =
   'If the sender supports templates, send {"summary": "…", "dedup": "…", "severity": "…", "action": "trigger"} to /ingest/generic. "nightshift ingest test FILE" tests a body.'
 
-/** Describes in one sentence what was refused, and in another what would be accepted. */
+/** Describes in one sentence what was refused, and in another sentence what would be accepted. */
 export function describeRefusedBody({ sender, dialect, code, reason, count, lastAt }: RefusedBody): string {
   const bodies = count === 1 ? 'A request' : `${count} requests`
   const last = count === 1 ? `at ${formatMinute(lastAt)}` : `the last at ${formatMinute(lastAt)}`
@@ -73,7 +74,7 @@ export function describeRefusedBody({ sender, dialect, code, reason, count, last
 }
 
 /**
- * Large bodies that wait for a worker, and how many of their alerts are not processed yet.
+ * Large request bodies that wait for a worker, and how many of their alerts are not processed yet.
  * `idleSeconds`: the time since a worker last processed one of these alerts.
  */
 export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number; idleSeconds: number }

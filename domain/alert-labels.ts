@@ -1,7 +1,7 @@
 /**
- * Interprets the names of labels. Senders choose the names, but order the words in the same way:
- * `vcenter.host.name`, `Hostname` and `agent_hostname` name a host. `secret_namespace` names a
- * namespace, but not the namespace of the sender.
+ * Interprets the names of labels. Senders choose the names, but put the words of a label in the
+ * same order: `vcenter.host.name`, `Hostname` and `agent_hostname` name a host. `secret_namespace`
+ * names a namespace, but not the namespace of the sender.
  */
 
 export type AlertLabels = Readonly<Record<string, string>>
@@ -9,14 +9,14 @@ export type AlertLabels = Readonly<Record<string, string>>
 const ofKubernetes =
   /^(?:k8s|kubernetes)_(pod|namespace|ns|node|container|cluster|deployment|statefulset|daemonset|replicaset|cronjob|job)(?:_name)?$/
 /**
- * Kinds whose OpenTelemetry labels take precedence over those of the scrape target, such as
- * `k8s.pod.name` over `pod`.
+ * Kinds of resources whose OpenTelemetry label (`k8s.pod.name`) takes precedence over the label of
+ * the scrape target (`pod`).
  */
 const saidByItself = ['pod', 'namespace', 'node', 'container']
 
 /**
- * Normalizes the name of a label: lower case, one separator between words, and the plain name
- * instead of OpenTelemetry's.
+ * Normalizes the name of a label: lower case, `_` between words, and the plain name instead of the
+ * name in OpenTelemetry.
  */
 export function toPlainLabel(label: string): string {
   const plain = label.toLowerCase().replace(/[^a-z0-9]+/g, '_')
@@ -27,7 +27,7 @@ export function toPlainLabel(label: string): string {
 
 /**
  * Maps labels to their plain names. If two labels have the same plain name, the label that is
- * spelled like that name wins.
+ * spelled like the plain name wins.
  */
 export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; written: ReadonlyMap<string, string> } {
   const written = new Map<string, string>()
@@ -39,8 +39,8 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
 }
 
 /**
- * Words before the last word of a label's name which show that the label names another machine: the
- * master of a replica, a peer, or a server that the subject uses.
+ * Words before the last word of a label's name. They show that the label names a machine that is
+ * not the subject: the master of a replica, a peer, or a server that the subject uses.
  */
 const isOfOthers = new RegExp(
   `(?:^|_)(?:${[
@@ -52,8 +52,8 @@ export const saysOther = (label: string): boolean => isOfOthers.test(label)
 const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
 const endsInAsked = /_(?:target|server|addr|address|url)$/
 /**
- * Ends of labels for a cluster. `kafka_cluster` and similar labels are left out, because they name
- * the cluster of a program, which may differ from that of its machines.
+ * Last words of labels that name a cluster. Labels such as `kafka_cluster` are left out: they name
+ * the cluster of a program, which may differ from the cluster of the program's machines.
  */
 const endsInCluster = /^cluster$|(?:^|_)cluster_name$/
 const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
@@ -61,7 +61,8 @@ const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
 const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/
 
 /**
- * Lists, in a fixed order, labels whose name matches `ends` and that do not name another machine.
+ * Lists, in alphabetical order, labels whose name matches `ends` and that name no machine other
+ * than the subject's.
  */
 const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
   Object.keys(labels)
@@ -69,7 +70,7 @@ const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
     .sort()
 
 export const qualifiedMachines = (labels: AlertLabels): string[] => {
-  // Accepts `zk_host` only if the job is that of ZooKeeper itself. Otherwise `zk_host` names a
+  // Accepts `zk_host` only if the scrape job measures ZooKeeper itself. Otherwise `zk_host` names a
   // server that the subject uses.
   const isOfZookeeper = /zk|zookeeper/i.test(labels.job ?? '')
   return labelsThat(labels, endsInMachine).filter((name) => isOfZookeeper || name !== 'zk_host')
@@ -85,17 +86,17 @@ export const subjectNamespace = (labels: AlertLabels): string | undefined =>
     .sort((a, b) => Number(b.startsWith('exported')) - Number(a.startsWith('exported')) || (a < b ? -1 : 1))[0]
 
 /**
- * A label that names a machine although its words do not show that. `source`: where this use is
- * documented.
+ * A label that names a machine although its words do not show this. `source`: where this use of the
+ * label is documented.
  */
 type NamingLabel = {
   label: string
   source: string
-  /** Used only if this other label is present. */
+  /** Another label that must be on the alert too. */
   beside?: string
   /**
-   * Used only for an exporter of other machines. Otherwise the label names a container, unit or
-   * sensor.
+   * Used only if the exporter measures machines other than its own. Otherwise the label names a
+   * container, unit or sensor.
    */
   isFromExporter?: true
 }

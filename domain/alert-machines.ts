@@ -8,8 +8,8 @@ const isNowhere = /^(localhost(\..*)?|ip6-localhost|127\.[\d.]+|::1|0\.0\.0\.0|:
 
 /**
  * Lists the names of a machine without scheme, path, port and node prefix (`rabbit@mq-1`): the
- * whole name, its first part, and the part before `@` (`ctl-1@ceph`). Empty for a loopback address
- * and for a number, because a number beside a machine is an id or a count.
+ * whole name, its first part, and the part before `@` (`ctl-1@ceph`). Empty for a loopback address,
+ * and for a number, which is an id or a count.
  */
 export function toMachineNames(value: string): string[] {
   const text = value
@@ -37,8 +37,8 @@ function namesOfOne(text: string): string[] {
 export const isAddress = (text: string): boolean => /^[\d.]+$/.test(text) || text.includes(':')
 
 /**
- * Converts each IPv6 address to one form, and an IPv4 address wrapped in IPv6 to IPv4. Other texts
- * stay unchanged.
+ * Converts each IPv6 address to one form, and an IPv4 address wrapped in IPv6 to IPv4. A text that
+ * is no IPv6 address stays unchanged.
  */
 export function toOneAddress(text: string): string {
   const plain = text.replace(/%.*$/, '')
@@ -53,74 +53,77 @@ export function toOneAddress(text: string): string {
 const isPrivateName = /\.(local|localdomain|lan|internal|intra|intranet|private|home|corp|home\.arpa|test)$/
 
 /**
- * Whether the first part of a full name is the name of that machine. True for a name with a digit
- * or under a private domain. The `api` of `api.github.com`, however, may match some machine by
- * chance.
+ * Whether the first part of a full name is the machine's own name. True if the first part has a
+ * digit, or if the full name is in a private domain. The `api` of `api.github.com` may be the name
+ * of some machine only by chance.
  */
 export const isOwnName = (full: string, first: string): boolean => /\d/.test(first) || isPrivateName.test(full)
 
-/** Reads the value of a label as one name. Empty if the value is empty. */
+/** Returns the value of a label as a list with one name. Empty if the value is empty. */
 export function namesOf(value: string | undefined): string[] {
   const text = value?.trim().toLowerCase() ?? ''
   return text === '' ? [] : [text]
 }
 
-/** A resource that labels may name: its possible names and kinds, and conditions. */
+/** A resource that labels may name: possible names and kinds, and conditions for accepting it. */
 export type Sought = {
   /** The plain name of the label. */
   label: string
   names: string[]
   kinds: readonly InventoryKind[]
   /**
-   * The resource must belong to the cluster or namespace that the alert names, or run on the
-   * machine that it names.
+   * The resource must belong to the cluster or namespace that the alert names (`cluster`), or run
+   * on the machine that the alert names (`machine`).
    */
   inside?: 'cluster' | 'machine'
-  /** The namespace to which the resource must belong. Undefined: the namespace of the alert. */
-  namespace?: string | undefined
   /**
-   * The alert is about exactly this resource. If the resource is unknown, nothing wider is tried.
+   * The namespace to which the resource must belong. Undefined stands for the namespace of the
+   * alert.
    */
+  namespace?: string | undefined
+  /** The alert is about exactly this resource. If the resource is unknown, the search ends. */
   isSubject?: boolean
   /**
-   * The narrowest resource that is named. If this resource is unknown, only what contains it is
-   * tried.
+   * The narrowest resource that the alert names. If this resource is unknown, only the namespace,
+   * cluster or region that contains it is tried.
    */
   isNarrowest?: boolean
-  /** A public name of a page or port. The first part of the name may match a machine by chance. */
+  /** The name may be public. Its first part may then be the name of a machine by chance. */
   isPublic?: boolean
-  /** Accepted only for a machine with a service that has the name of the job. */
+  /** Accepted only for a machine on which a service has the name of the scrape job. */
   needsService?: boolean
   /**
-   * If the machine runs exporters for other machines, accepted only for a service that runs on it.
+   * If the machine runs exporters that measure other machines, accepted only if a service of the
+   * scrape job runs on this machine.
    */
   sparesExporters?: boolean
-  /** Accepted only if the exporter is known to report on other machines. */
+  /** Accepted only if the exporter is known to measure machines other than its own. */
   isFromExporter?: boolean
   /**
-   * Accepted only for a server that is known by this address, because another name may belong to an
-   * object in the server.
+   * Accepted only for a server that is known by this address. Without an address, the name may
+   * belong to an object in the server.
    */
   isServer?: boolean
-  /** The label seldom has this meaning. If nothing has the name, the attempt is not reported. */
+  /** The label seldom names a resource. An attempt with an unknown name is not reported. */
   isSeldom?: boolean
-  /** The resource only contains the subject of the alert. */
+  /** The resource only contains the subject of the alert: a namespace, a cluster or a region. */
   isHolder?: boolean
 }
 
-/** Labels with the machine that an exporter queried, if the exporter queries other machines. */
-const askedLabels = ['target', 'server', 'addr', 'address', 'server_id', 'url'] as const
 /**
- * Labels of a pushed or federated sample. The labels name the machine that the sample came from.
+ * Labels with the machine that an exporter queried, if the exporter queries machines other than its
+ * own.
  */
+const askedLabels = ['target', 'server', 'addr', 'address', 'server_id', 'url'] as const
+/** Labels of a pushed or federated sample, which name the machine that the sample came from. */
 const exportedLabels = ['exported_instance', 'exported_node', 'exported_hostname', 'exported_host'] as const
 const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fqdn', 'host'] as const
 const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
 export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, 'instance'] as const
 
 /**
- * Matches jobs of exporters that report on other machines. Such exporters are also known by their
- * default port (below).
+ * Matches scrape jobs of exporters that measure machines other than their own. `portsOfOthers`
+ * matches the default ports of these exporters.
  */
 const tellsOfOthers =
   /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
@@ -132,25 +135,25 @@ export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
 const tellsOfCluster = /kafka|elasticsearch|ceph/i
 const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9283|9308|9326|9374|9427)$/
 /**
- * Alerts about the exporter itself. The subject of these alerts is the machine that the exporter
- * runs on.
+ * Matches alerts about the exporter itself. The subject of such an alert is the machine that the
+ * exporter runs on.
  */
 const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job|host|node)_?(?:is_?)?down$/i
 /**
- * Jobs whose exporter reports on its own machine, so that the address of the exporter names the
- * subject.
+ * Matches scrape jobs whose exporter measures its own machine, so that the exporter's address names
+ * the subject.
  */
 export const tellsOfItsMachine =
   /(?:^|[^a-z])(?:nodes?(?![-_.]?(?:js|api|app|red|service|server|web)(?:[^a-z]|$))|nodeexporter|kubelet|cadvisor|windows|netdata|systemd|process(?:es)?|smartctl|zfs)(?:[^a-z]|$)/i
 const portsOfItsMachine = /:(9100|9182|9558|9633|19999)$/
 /**
- * Web servers. The `host` label of an alert about a web server is the name that a visitor
- * requested.
+ * Matches scrape jobs of web servers. The `host` label of an alert about a web server is the name
+ * that a visitor requested.
  */
 const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
 
-/** Labels of a probe. The labels may name any address on the internet. */
+/** Matches labels of a probe, which may name any address on the internet. */
 const isOfProbe = /^(?:monitor|probe|check|target|endpoint|site)_/
 const isProbe = /(?:^|[^a-z])(?:blackbox|probes?|icmp|ping)(?:[^a-z]|$)/i
 
@@ -159,8 +162,8 @@ const measuresItsMachine = ({ job = '', instance = '' }: AlertLabels): boolean =
   job === '' ? portsOfItsMachine.test(instance) : tellsOfItsMachine.test(job)
 
 /**
- * Lists the possible machines of an alert: first those that were queried, then those that query,
- * and last the exporter's address if it measures its own machine.
+ * Lists the possible machines of an alert: first the queried machines, then the querying machines,
+ * and last the exporter's address if it names the subject or a machine of the measured cluster.
  */
 export function listMachine(labels: AlertLabels): Sought[] {
   const job = labels.job ?? ''
@@ -169,19 +172,19 @@ export function listMachine(labels: AlertLabels): Sought[] {
     .filter((label) => !plainLabels.includes(label))
     .flatMap((label) => toSought(label, labels))
   const asked = [...askedLabels, ...qualifiedAddresses(labels)].flatMap((label) => listAsked(label, labels))
-  // Skips the node of a pod: if the pod is unknown, its namespace is the subject, unless the alert
-  // is about the node.
+  // Skips the node of a pod: if the pod is unknown, the pod's namespace is the subject, unless the
+  // alert is about the node.
   const isOfPod = 'namespace' in labels && 'pod' in labels && !measuresItsMachine(labels) && !isAboutMachine(labels)
   const own = ownLabels
     .filter((label) => (label !== 'host' || !servesPages.test(job)) && !(isOfPod && label.startsWith('node')))
     .flatMap((label) => toSought(label, labels))
-    // Prefers the qualified label, which names the queried machine. The plain label beside it names
-    // the machine that queries.
+    // Prefers the qualified label, which names the queried machine. A plain label on the same alert
+    // names the querying machine.
     .map((each) => (qualified.length > 0 ? { ...each, sparesExporters: true } : each))
   const subjects = [...exported, ...qualified, ...asked, ...own]
   const last = own.at(-1) ?? exported.at(-1)
-  // Ends the search at the last named machine, because the address of the exporter is the subject
-  // only if the exporter measures its own machine.
+  // Ends the search at the last named machine. The exporter's address is the subject only if the
+  // exporter measures its own machine.
   if (last && !measuresItsMachine(labels) && 'job' in labels) last.isNarrowest = true
   const sparesExporters = !measuresItsMachine(labels) && !isAboutItself(labels)
   const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters }))
@@ -197,8 +200,8 @@ export const namesOther = (labels: AlertLabels): boolean =>
   )
 
 /**
- * Whether the subject may be unknown to the registry: the target of a probe, or a machine on which
- * the exporter itself runs.
+ * Whether the subject may be unknown to the registry: the target of a probe, a machine that an
+ * exporter queries, or a machine on which the exporter itself runs.
  */
 export const isElsewhere = (labels: AlertLabels): boolean => {
   const { job = '', instance = '' } = labels
@@ -212,7 +215,8 @@ export function listNamed(labels: AlertLabels): Sought[] {
   return namingLabels.flatMap(({ label, beside, isFromExporter = false }) => {
     const value = labels[label] ?? ''
     if ((beside !== undefined && !(beside in labels)) || (label === 'source' && value.includes('://'))) return []
-    // Skips the label beside a namespace, because it then names an object in that namespace.
+    // Skips the label on an alert with a namespace, because the label then names an object in the
+    // namespace.
     const isObject = tellsOfItsMachine.test(labels.job ?? '') || 'namespace' in labels || 'exported_namespace' in labels
     if (isFromExporter && isObject) return []
     const more = { isPublic: true, isFromExporter: isFromExporter && !asksOthers(labels) }
@@ -228,7 +232,7 @@ function listAsked(label: string, labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const isUrl = value.includes('://')
   if (label === 'server_id' && !isUrl) return []
-  // Skips the URL to which Prometheus sends its samples, because it is not a target.
+  // Skips the URL to which Prometheus sends its samples, because the URL is no queried target.
   if (label.endsWith('url') && ('remote_name' in labels || !isUrl)) return []
   const isPlain = (askedLabels as readonly string[]).includes(label)
   const isAddress = isUrl || /^[^\s/]+:\d+$|^[\d.]+$|^[^\s/.]+\.[^\s/.]+\.[^\s/]+$/.test(value)
@@ -249,9 +253,9 @@ const isAboutItself = (labels: AlertLabels): boolean => {
 }
 
 /**
- * Whether `instance` names the subject. For an exporter of other machines that is true in three
- * cases: the alert is about the exporter; the instance is the queried target (a probe without the
- * address of its exporter); or the target is the exporter's own machine.
+ * Whether `instance` names the subject. For an exporter that measures other machines, true in three
+ * cases: the alert is about the exporter; `instance` is the queried target (of a probe whose
+ * exporter's address is not on the alert); or the target is the exporter's own machine.
  */
 function isAddressSubject(labels: AlertLabels): boolean {
   const { job = '', instance = '' } = labels
@@ -263,8 +267,8 @@ function isAddressSubject(labels: AlertLabels): boolean {
 }
 
 /**
- * Whether an exporter runs on a machine of the cluster that it measures: `kafka-2` for the job
- * `kafka-exporter`.
+ * Whether the instance and the scrape job begin with the same word: `kafka-2` and `kafka-exporter`.
+ * The exporter then runs on a machine of the cluster that it measures.
  */
 function bearsNameOf(job: string, instance: string): boolean {
   const [word = ''] = /^[a-z]+/.exec(instance.toLowerCase()) ?? []
@@ -273,7 +277,7 @@ function bearsNameOf(job: string, instance: string): boolean {
   return subject.startsWith(word) || word.startsWith(subject) || (word === 'es' && /search/.test(subject))
 }
 
-/** Labels that every target has, so that they do not name the subject. */
+/** Labels that every scrape target has, so that these labels do not name the subject. */
 export const saysNothing: ReadonlySet<string> = new Set(
   'alertname alertgroup job instance severity priority team env environment region dc datacenter site zone cluster prometheus replica prometheus_replica monitor receiver service namespace pod container endpoint scheme metrics_path incident_type'.split(
     ' ',
@@ -286,7 +290,8 @@ function toSought(label: string, labels: AlertLabels): Sought[] {
   const preferred = (['host', 'node'] as const).find((kind) => kinds[kind].labels.includes(label))
   const isPublic = isPublicName(label, labels)
   const machine: Sought = { label, names, kinds: [...machineKinds, 'device'], isPublic }
-  // Tries an address also as a scrape target, with its port, because it may belong to no machine.
+  // Tries an address with its port as a scrape target too, because the address may belong to no
+  // machine.
   const target: Sought = { label, names: namesOf(value), kinds: ['target'] }
   if (names.length === 0) return []
   if (isAddressLabel(label)) return [machine, target]
@@ -299,9 +304,9 @@ const isAddressLabel = (label: string): boolean =>
   qualifiedAddresses({ [label]: '' }).length > 0
 
 /**
- * Whether a name may be public: a target, an address with a scheme, a web port, or a name without a
- * port if no exporter measures that machine itself. A scraped `api.osl.example.com:9100` belongs to
- * the installation.
+ * Whether a name may be public: a queried target, an address with a scheme, a web port, or a name
+ * without a port if no exporter on the named machine measures this machine. A scraped
+ * `api.osl.example.com:9100` belongs to the installation.
  */
 function isPublicName(label: string, labels: AlertLabels): boolean {
   const [value, job] = [labels[label] ?? '', labels.job ?? '']

@@ -14,20 +14,20 @@ import { type ResourceRef, resourceKey } from './registry.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
 /**
- * Finds the resource of an alert. Labels choose among resources that the registry knows and never
- * add one. The order of the steps is published (`docs/reference/ingest.md`). Each step is recorded
- * for people. A name that two resources share decides nothing.
+ * Finds the resource of an alert. Labels choose among resources that the registry knows; a label
+ * never adds a resource. The order of the steps is published (`docs/reference/ingest.md`), and each
+ * step is recorded for people. A name that two resources share decides nothing.
  */
 
 /** A resource that has one of the names, with the resources that it belongs to and runs on. */
 export type KnownResource = ResourceRef & {
   kind: InventoryKind
   names: readonly string[]
-  /** The key under which all names of the resource are one resource. */
+  /** The registry's key of the resource, which is equal for all names of the resource. */
   canonical: string
   /**
-   * Whether exporters for other machines run on this resource, according to an inventory or to the
-   * targets scraped there.
+   * Whether exporters that measure other machines run on this resource, according to an inventory
+   * or to the targets scraped there.
    */
   runsExporters?: boolean
   above: readonly { kind: InventoryKind; id: string; names: readonly string[] }[]
@@ -37,14 +37,14 @@ type ResourceAttempt = { label: string; name: string; result: 'found' | 'unknown
 
 export type AlertResource = {
   resource: ResourceRef | null
-  /** The label that named the resource. */
+  /** The label that named the resource; null if no label did. */
   by: string | null
   tried: ResourceAttempt[]
-  /** Possible meanings of an ambiguous name, as resource keys. */
+  /** Keys (`kind:id`) of the resources that an ambiguous name may mean. */
   candidates: string[]
 }
 
-/** Lists all names that could decide, so that they need only one query to the registry. */
+/** Lists all names that could decide, so that one query to the registry finds all of them. */
 export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain } = toPlainLabels(labels)
   return [
@@ -58,7 +58,8 @@ export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[
 }
 
 /**
- * Lists the labels, as written, that no step of the order reads and that are not on every alert.
+ * Lists the labels, as the sender wrote them, that no step of the order reads and that are not on
+ * every alert.
  */
 export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain, written } = toPlainLabels(labels)
@@ -69,8 +70,8 @@ export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]):
 }
 
 /**
- * Chooses the resource from the known ones. Has no side effect: the same input gives the same
- * result.
+ * Chooses the resource of an alert from the known resources. Has no side effect: equal input gives
+ * an equal result.
  */
 export function chooseResource(
   labels: AlertLabels,
@@ -89,8 +90,8 @@ export function chooseResource(
     const outcome = look(sought, registry)
     const label = written.get(sought.label) ?? sought.label
     const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
-    // Reports a label without a resource only once, although it is tried as several kinds, and not
-    // at all if it seldom names a resource (`isSeldom`).
+    // Reports a label without a known resource only once, although the label is tried as several
+    // kinds of resource. Reports a label with `isSeldom` not at all.
     const isUntold = outcome.result === 'unknown' && sought.isSeldom
     if (!isRepeated && !isUntold) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {
@@ -106,19 +107,19 @@ export function chooseResource(
 }
 
 /**
- * Whether a resource is still possible. Once a name was ambiguous, a later label only chooses among
- * its meanings.
+ * Whether a resource is still possible. After an ambiguous name, a later label only chooses among
+ * the resources that the ambiguous name may mean.
  */
 const isAmong = ({ canonical }: KnownResource, candidates: readonly KnownResource[]): boolean =>
   candidates.length === 0 || candidates.some((each) => each.canonical === canonical)
 
 type Registry = {
-  /** Labels by their plain names. */
+  /** The alert's labels under their plain names. */
   labels: AlertLabels
   byName: Map<string, KnownResource[]>
-  /** Machines that the first label with a known machine may mean. */
+  /** Machines that may be meant by the first label with a known machine. */
   machines: readonly KnownResource[]
-  /** Keys of resources that measure others. */
+  /** Keys of resources with exporters that measure other machines. */
   exporters: ReadonlySet<string>
 }
 
@@ -170,7 +171,7 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
 
 /**
  * Whether the name is the server's address. A plain name such as `mysql` may also belong to a
- * container, or to a database of the server.
+ * container, or to a database inside the server.
  */
 function isAtAddress({ names }: KnownResource, name: string): boolean {
   if (/:\d+$/.test(name)) return true
@@ -185,9 +186,9 @@ const isServiceNeeded = (
 ): boolean => needsService || (sparesExporters && exporters.has(canonical))
 
 /**
- * Returns the node if one VM or host and one node have the same name: they are one machine, seen
- * from outside and from within, and exporters run on the node. Two nodes, or a host and a VM, may
- * be two machines.
+ * Returns the node if `things` are one node and one VM or host. Both are one machine, seen from
+ * inside and from outside, and exporters run on the node. Two nodes, or a host and a VM, may be two
+ * machines.
  */
 function ownSystem(things: readonly KnownResource[]): KnownResource | null {
   const [node, ...more] = things.filter(({ kind }) => kind === 'node')
@@ -200,7 +201,7 @@ const placeLabels = ['region', 'shard', 'cluster', 'datacenter', 'dc', 'site', '
 
 /**
  * Keeps only the resources at the place that the alert names, if several resources have one name.
- * Keeps all if the alert names no place.
+ * Keeps all resources if none of them is at such a place.
  */
 function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels): readonly KnownResource[] {
   if (resources.length < 2) return resources
@@ -221,8 +222,8 @@ const runsOn = ({ above }: KnownResource, machine: KnownResource): boolean =>
   above.some((parent) => resourceKey(parent) === resourceKey(machine))
 
 /**
- * Whether a resource may belong to the named parent. A resource without a parent of this kind may
- * be anywhere.
+ * Whether a resource may belong to the parent of this kind and name. A resource without a parent of
+ * this kind may belong to any.
  */
 function isBelow(resource: KnownResource, kind: InventoryKind, name: string | undefined): boolean {
   if (!name || resource.kind === kind) return true
@@ -241,8 +242,8 @@ function findMachines(registry: Registry): readonly KnownResource[] {
 }
 
 /**
- * Whether a name that was cut to its first part means these machines. `web-1.example.com` means
- * neither the known `web-1.example.net` nor a guest that is only known as `web-1`.
+ * Whether a name that was cut to its first part means the machines `meant`. `web-1.example.com`
+ * means neither the known `web-1.example.net` nor a guest that is known only as `web-1`.
  */
 function isNameOf(meant: readonly KnownResource[], name: string, { names, isPublic }: Sought): boolean {
   const [full = ''] = names
@@ -252,8 +253,8 @@ function isNameOf(meant: readonly KnownResource[], name: string, { names, isPubl
 }
 
 /**
- * Returns the service with the name of the job on a machine, if there is exactly one. Jobs that
- * measure machines name no service.
+ * Returns the service on this machine that has the name of the scrape job; the machine itself if
+ * there is not exactly one such service. Scrape jobs that measure machines name no service.
  */
 function narrowToService(found: KnownResource, registry: Registry): KnownResource {
   const job = (registry.labels.job ?? '').toLowerCase()
@@ -274,7 +275,7 @@ function listJobServices(machine: KnownResource, { labels, byName }: Registry): 
   )
 }
 
-/** Lists the name of a job and of what the job measures: `redis` for `integrations/redis`. */
+/** Lists the name of a scrape job and of what it measures: `integrations/redis` and `redis`. */
 function jobNames({ job = '' }: AlertLabels): string[] {
   return [
     ...new Set(

@@ -15,11 +15,11 @@ import type { ResourceRule } from './resource-rules.ts'
 
 /**
  * Lists the subjects that labels may name, in the published order (`docs/reference/ingest.md`):
- * guests, objects of a cluster, and what runs on a machine.
+ * guests, objects of a cluster, and services, containers and databases on a machine.
  */
 
 const runsGuests = /libvirt|kvm|qemu/i
-/** Pods and containers that measure others. */
+/** Pods and containers of exporters, which measure something other than themselves. */
 const isExporter = /exporter|kube-state-metrics|blackbox|pushgateway|prometheus-operator|node-problem-detector/i
 const clusterJobs = /kube-state-metrics|ksm|kubelet|cadvisor/i
 
@@ -33,7 +33,7 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const sought: Sought[] = [...listRuled(labels, rules), ...(isProxmoxGuest ? ofProxmox : [])]
   sought.push(...listGuest(labels), ...listServer(labels))
   // Tries a node or host before its shard, because platforms send both labels. A queried target or
-  // a pod is tried before a node, host or shard.
+  // a pod comes before all three.
   const isNamed = !isPodFirst && !namesOther(labels)
   const onMachine = listOnMachine(labels)
   if (isNamed) sought.push(...onMachine)
@@ -50,14 +50,14 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   if (!('persistentvolumeclaim' in labels)) sought.push(...listMachine(labels))
   if (!isPodFirst) sought.push(...listPod(labels, false))
   sought.push(...listNamed(labels))
-  // Tries what contains the subject last, if nothing narrower is known.
+  // Tries the namespace, cluster and region of the subject last, if nothing narrower is known.
   if (isOfCluster || !isElsewhere(labels)) sought.push(...listHolders(labels))
   return sought
 }
 
 /**
- * Lists a virtual machine by the labels of its kind and platform. If the VM is unknown, its host is
- * not the subject.
+ * Lists a virtual machine by the labels of its kind and of its platform. If the VM is unknown, its
+ * host does not become the subject.
  */
 function listGuest(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
@@ -71,8 +71,8 @@ function listGuest(labels: AlertLabels): Sought[] {
 const aboutDatabase = /postgres|pgbouncer|patroni|mysql|mariadb/i
 
 /**
- * Lists a database server that is a source: by address and port, and also by name alone if the job
- * measures databases.
+ * Lists a database server that is a source: by address and port, and by its name alone if the
+ * scrape job measures databases.
  */
 function listServer(labels: AlertLabels): Sought[] {
   const isOfDatabase = aboutDatabase.test(labels.job ?? '')
@@ -95,7 +95,7 @@ function listHolders(labels: AlertLabels): Sought[] {
   return sought
 }
 
-/** Lists a volume claim, an ingress or a service in the subject's namespace. */
+/** Lists a volume claim, an ingress and a service of a cluster, if labels name a namespace. */
 function listBesideWorkloads(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   if (namespaceOf(labels) === undefined) return sought
@@ -106,8 +106,8 @@ function listBesideWorkloads(labels: AlertLabels): Sought[] {
 }
 
 /**
- * Lists workloads. Jobs and replica sets are tried only beside a namespace, because the jobs of
- * Flink also have a `job_name`.
+ * Lists workloads of a cluster. Jobs and replica sets are tried only on an alert with a namespace,
+ * because the jobs of Flink also have a `job_name`.
  */
 function listWorkload(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const sought: Sought[] = []
@@ -136,7 +136,7 @@ function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[
   })
 }
 
-/** Returns the text that the star of a pattern matches; null if the value does not match. */
+/** Returns the text that stands for the star in a pattern; null if the value does not match. */
 function matchRule(value: string, before: string, after: string | null): string | null {
   if (after === null) return value === before ? '' : null
   const isMatch = value.length >= before.length + after.length && value.startsWith(before) && value.endsWith(after)
@@ -152,15 +152,15 @@ const proxmoxKinds: Readonly<Record<string, readonly InventoryKind[]>> = {
 }
 
 /**
- * Lists the subjects of the exporter of Proxmox VE: `id="node/pve-1"`, `id="qemu/101"`,
- * `id="storage/pve-1/local"`. A replication names its guest.
+ * Lists the subjects of an alert from the exporter of Proxmox VE: `id="node/pve-1"`,
+ * `id="qemu/101"`, `id="storage/pve-1/local"`. The label `guest` of a replication names the guest.
  */
 function listProxmox(labels: AlertLabels): Sought[] {
   for (const label of ['guest', 'id']) {
     const [, type = '', id = ''] = /^(node|qemu|lxc|storage(?=\/.*\/)|cluster)\/([^/]+)/.exec(labels[label] ?? '') ?? []
     if (id === '') continue
     const of = proxmoxKinds[type] ?? []
-    // Makes a guest the subject even if it is unknown, so that its node does not become the
+    // Makes a guest the subject even if it is unknown, so that the guest's node does not become the
     // subject.
     const isSubject = of.includes('vm') || /pve|proxmox/i.test(labels.job ?? '')
     return of.map((kind, at) => ({
@@ -177,7 +177,7 @@ function listProxmox(labels: AlertLabels): Sought[] {
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
   labels[subjectNamespace(labels) ?? 'namespace'] || undefined
 
-/** Lists the pod of the subject, or otherwise its namespace, before the pod of the exporter. */
+/** Lists the subject's pod and namespace, which come before the pod of the exporter. */
 function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const { exported_pod: pod = '', exported_container: container = '' } = labels
   const sought = listPodOf(pod, container, namespaceOf(labels), isOfCluster)
@@ -186,13 +186,13 @@ function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   return sought
 }
 
-/** Lists the scraped pod, in the namespace of the scrape. */
+/** Lists the scraped pod, in the namespace from which it was scraped. */
 function listPod({ pod, pod_name, container = '', ...labels }: AlertLabels, isOfCluster: boolean): Sought[] {
   if (labels.exported_pod) return []
   return listPodOf(pod || pod_name || '', container, labels.namespace || namespaceOf(labels), isOfCluster)
 }
 
-/** Lists the workload of a pod. The pod of an exporter is not the subject. */
+/** Lists the workload and the container of a pod. The pod of an exporter is not the subject. */
 function listPodOf(pod: string, container: string, namespace: string | undefined, isOfCluster: boolean): Sought[] {
   if (pod === '' || isExporter.test(pod)) return []
   const place = { inside: 'cluster' as const, namespace }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { severity } from './incident.ts'
 import { inventoryKinds } from './kinds.ts'
 
-/** How many characters are kept of a sender's word for a state. */
+/** Maximum length of a sender's word for the state of an alert. A longer word is cut. */
 export const maxWordChars = 100
 
 const link = z.string().nullable()
@@ -21,7 +21,7 @@ export type AlertLinks = z.infer<typeof alertLinks>
 
 /**
  * One alert, from any sender. `ingest/` parses the bytes, and no other folder knows the format of a
- * vendor. Strings are limited in length and contain no U+0000.
+ * vendor. Its strings are limited in length and contain no U+0000.
  */
 export const alert = z.object({
   /** The dialect, such as `alertmanager` or `generic`. */
@@ -31,17 +31,17 @@ export const alert = z.object({
    * Absent if the sender is unknown.
    */
   sender: z.string().optional(),
-  /** The identity of the alert at its source. Unique among open alerts. */
+  /** The identity of the alert at its source. Unique among the source's open alerts. */
   fingerprint: z.string().min(1).max(200),
   status: z.enum(['firing', 'resolved']),
   name: z.string(),
   severity,
   /**
-   * `default`: the source gave no known severity. Shown, so that nobody mistakes the default for
-   * the choice of the source.
+   * `default`: the source gave no known severity. Pages show this, so that nobody takes the default
+   * for the choice of the source.
    */
   severitySource: z.enum(['alert', 'default']),
-  /** The word of the source, for the note that the default was used. */
+  /** The source's word for the severity, shown if the default is used instead. */
   severityWord: z.string().nullable(),
   title: z.string(),
   labels: z.record(z.string(), z.string()),
@@ -49,7 +49,7 @@ export const alert = z.object({
   startsAt: z.string(),
   /** False if the sender gave no credible time, and `startsAt` is the time of receipt. */
   startGiven: z.boolean().optional(),
-  /** Times that were not credible, each with what was used instead. */
+  /** Times of the alert that were not credible, each with the time that was used instead. */
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
   /**
@@ -58,15 +58,15 @@ export const alert = z.object({
    * a new alert. Absent for an ordinary end.
    */
   endReason: z.string().max(maxWordChars).optional(),
-  /** The sender's word for a state that is unknown here. Such an alert counts as firing. */
+  /** The sender's word for an unknown state. An alert in an unknown state counts as firing. */
   stateWord: z.string().max(maxWordChars).optional(),
   links: alertLinks,
   /**
-   * The values that the rule computed, by the letter of their expression, if the sender reports
-   * them.
+   * The values that the alert rule computed, by the letter of their expression, if the sender
+   * reports them.
    */
   values: z.record(z.string(), z.number()).optional(),
-  /** The notification group of the source, kept for correlation. */
+  /** The notification group at the source, kept for correlation. */
   groupKey: z.string().nullable(),
   /** How many alerts of this group the sender cut off. A note on the incident reports this. */
   truncatedAlerts: z.number().int().nonnegative(),
@@ -76,8 +76,8 @@ export const alert = z.object({
 export type Alert = z.infer<typeof alert>
 
 /**
- * The alerts of a request body, or why there are none. Sending a refused body (400) again cannot
- * help.
+ * The alerts of a request body, or the reason why none could be read. A body that is refused with
+ * 400 is refused again if it is sent again.
  */
 export type ParsedAlerts = { ok: true; alerts: Alert[]; ignored?: string } | { ok: false; reason: string }
 
@@ -118,10 +118,10 @@ export const receivedAlert = z.object({
   count: z.number().int(),
   firstSeenAt: z.string(),
   lastSeenAt: z.string(),
-  /** Null if the alert ended before it began and so opened no incident. */
+  /** Null if the alert ended before it began, so that no incident was opened. */
   incidentId: z.string().nullable(),
   links: alertLinks,
-  /** The notification group of the sender. */
+  /** The notification group at the sender. */
   groupKey: z.string().nullable(),
   /** The sender whose token opened the alert; null if unknown. */
   sender: z.string().nullable(),
@@ -129,14 +129,14 @@ export const receivedAlert = z.object({
   endedBy: z.string().nullable(),
   /** The sender's word for an end that proves nothing. `resolved` then means "quiet, unproven". */
   endReason: z.string().nullable(),
-  /** The sender's newest word for a state that is unknown here. */
+  /** The sender's newest word for a state that Nightshift does not know. */
   stateWord: z.string().nullable(),
-  /** Everything that was read from the body of the source. */
+  /** All fields that were read from the request body for this alert. */
   raw: z.unknown(),
 })
 export type ReceivedAlert = z.infer<typeof receivedAlert>
 
-/** The expected result for one alert of a body. Nothing is stored. */
+/** What would happen to one alert of a request body. Nothing is stored. */
 export const explainedAlert = z.object({
   fingerprint: z.string(),
   status: z.enum(['firing', 'resolved']),
@@ -144,11 +144,11 @@ export const explainedAlert = z.object({
   title: z.string(),
   type: z.string(),
   severity,
-  /** The word of the sender. Null if the sender gave none, so that the severity is the default. */
+  /** The sender's word for the severity. Null if the severity is the default. */
   severityWord: z.string().nullable(),
-  /** `kind:id`, or null. */
+  /** The resource as `kind:id`; null if no resource was found. */
   resource: z.string().nullable(),
-  /** One sentence: which label named the resource, or why none was found. */
+  /** One sentence: which label named the resource, or why no resource was found. */
   why: z.string(),
   tried: z.array(
     z.object({ label: z.string(), name: z.string(), result: z.enum(['found', 'unknown', 'several', 'elsewhere']) }),
@@ -164,15 +164,15 @@ export const explainedAlert = z.object({
 export type ExplainedAlert = z.infer<typeof explainedAlert>
 
 /**
- * A label whose values name known resources, on alerts without a resource. A rule for the label
- * would help.
+ * A label of alerts without a resource, whose values name known resources. A rule for the label
+ * would give these alerts their resource.
  */
 export const unmappedLabel = z.object({
   label: z.string(),
   kind: z.enum(inventoryKinds),
   /** How many alerts have a value of this label that names a known resource. */
   alerts: z.number().int(),
-  /** How many resources the label names, and some of them. */
+  /** How many resources the label names, and a few of their names. */
   things: z.number().int(),
   examples: z.array(z.object({ value: z.string(), resource: z.string() })),
   rule: z.string().describe('A rule in the form of `alert.resource_labels`.'),

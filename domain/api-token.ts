@@ -6,12 +6,13 @@ export const apiToken = z.object({
   id: z.string(),
   name: z.string(),
   /**
-   * The beginning of the token, enough to recognise a leaked token. The rest cannot be guessed from
-   * this beginning.
+   * The beginning of the token, enough to recognise a leaked token. Nobody can guess the complete
+   * token from it.
    */
   prefix: z.string(),
   /**
-   * `sign_in`: stands for the browsers of one person who signed in through an identity provider.
+   * `sign_in`: the token stands for the browsers of one person who signed in through an identity
+   * provider.
    */
   kind: z.enum(['token', 'sign_in']),
   role,
@@ -25,7 +26,7 @@ export const apiToken = z.object({
 
 export type ApiToken = z.infer<typeof apiToken>
 
-/** The only response that contains the token in plain text. */
+/** A new token. No other response contains the token in plain text. */
 export const newApiToken = apiToken.extend({ token: z.string() })
 
 export type NewApiToken = z.infer<typeof newApiToken>

@@ -16,8 +16,8 @@ const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
 /**
- * The place where a decision token is used: at the API, by the person for whom it was made, or at
- * Temporal, where nobody is signed in.
+ * The place where a decision token is used. `decision`: at the API, by the person for whom the
+ * token was made. `temporal`: at Temporal, where nobody is signed in.
  */
 const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
@@ -32,7 +32,7 @@ export const decisionToken = z.object({
   expiresAt: z.string(),
 })
 
-/** The reason category of a denial. The agent reads it together with the person's reason. */
+/** The category of a denial. The agent reads it together with the person's reason. */
 export const denialCategory = z.enum(['wrong_target', 'too_risky', 'wrong_time', 'need_evidence', 'other'])
 export type DenialCategory = z.infer<typeof denialCategory>
 
@@ -42,20 +42,20 @@ export const decisionBody = z.strictObject({
   reason: z.string().max(2000).nullable().default(null),
   category: denialCategory.nullable().default(null),
   /**
-   * The time until which a person postpones the question, within a day. Afterwards the action may
-   * be requested, and the incident investigated, again.
+   * The time until which a person postpones the question, within a day. Afterwards the incident may
+   * be investigated again, and the action requested again.
    */
   askAgainAt: z.iso.datetime({ offset: true }).nullable().default(null),
-  /** For an approval: the arguments to use instead of those requested. */
+  /** For an approval: the arguments to use instead of the requested arguments. */
   args: z.record(z.string(), z.unknown()).nullable().default(null),
-  /** For an approval: how often the same action may run again without asking. */
+  /** For an approval: how often the approved action may run again without asking. */
   grant: grantWish.nullable().default(null),
   /** For an approval of a plan: hosts that this person has verified to be off. */
   hostIsOff: hostIsOff.nullable().default(null),
 })
 export type DecisionBody = z.infer<typeof decisionBody>
 
-/** The request for a decision token: for a whole decision, or only for yes or no at Temporal. */
+/** The request for a decision token: for a whole decision, or for yes or no at Temporal. */
 export const mintingBody = z.union([
   decisionBody.extend({ purpose: z.literal('decision').default('decision') }),
   z.strictObject({ decision, purpose: z.literal('temporal') }),
@@ -89,12 +89,13 @@ export const approval = z.object({
   expiresAt: z.string(),
   useBy: z.string().nullable(),
   /**
-   * The id of the first approval on a card with several approvals; the first approval has its own
-   * id here. Null if the card has only this approval.
+   * The id of the first approval on a card with several approvals; on the first approval it is its
+   * own id. Null if the card has one approval.
    */
   askedWith: z.string().nullable().default(null),
   /**
-   * The person who requests this write. Null, or absent in an older API, if the agent requests it.
+   * The person who requests this write. Null if the agent requests the write, or absent in an older
+   * API.
    */
   askedBy: z.string().nullish(),
   /** The person who changed the arguments before approving, and the new arguments. */
@@ -118,23 +119,23 @@ export type Approval = z.infer<typeof approval>
 /** A row of the incident's log on which an approval rests. */
 export const evidence = z.object({
   seq: z.number().int(),
-  /** `look`: a read of its targets. `proposed`: the turn in which the model proposed the call. */
+  /** `look`: a read of the targets. `proposed`: the turn in which the model proposed the call. */
   what: z.enum(['alert', 'look', 'proposed']),
   tool: z.string().nullable(),
   /**
    * The resources that the row is about, among the approval's targets and the incident's resource.
    */
   about: z.array(resourceRef),
-  /** The finding in a sentence if `isSaid` is true, otherwise the beginning of the response. */
+  /** The finding in a sentence if `isSaid` is true, otherwise the beginning of the result. */
   found: z.string(),
-  /** Absent from rows of earlier versions. */
+  /** Whether `found` is a sentence. Absent from rows of earlier versions. */
   isSaid: z.boolean().default(false),
-  /** The time of the row; absent from an older API. */
+  /** The time of the log row; absent from an older API. */
   at: z.string().optional(),
 })
 export type Evidence = z.infer<typeof evidence>
 
-/** Describes a row in words. The words contain untrusted text. */
+/** Describes a log row on which an approval rests. The description contains untrusted text. */
 export function formatEvidence({ what, tool, about, found, isSaid }: Evidence): string {
   if (what === 'proposed') return 'what the agent wrote when it proposed this'
   if (what === 'alert' || isSaid) return found
@@ -155,33 +156,33 @@ const hypothesis = z.object({
 /** States of the steps of a call. `waiting`: a step of the plan that has not begun. */
 const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
 
-/** The steps of an approved call so far, computed from its rows. The texts are untrusted. */
+/** The steps of an approved call so far, computed from its log rows. The texts are untrusted. */
 const callRun = z.object({
   startedAt: z.string(),
   endedAt: z.string().nullable(),
   outcome: z.enum(['running', 'done', 'failed', 'indeterminate']),
-  /** A text about the result, or the reason of the failure. Empty while the call runs. */
+  /** The result in words, or the reason of the failure. Empty while the call runs. */
   said: z.string(),
   steps: z.array(
     z.object({ step: z.number().int(), text: z.string(), state: z.enum(callStepStates), detail: z.string() }),
   ),
-  /** The last lines of the output. */
+  /** The last lines of the call's output. */
   output: z.array(z.string()),
   verification: z.object({ outcome: z.enum(verificationOutcomes), text: z.string() }).nullable(),
-  /** Numbers of the rows on which the state of the call is based. */
+  /** Numbers of the log rows on which the state of the call is based. */
   rows: z.array(z.number().int()),
 })
 export type CallRun = z.infer<typeof callRun>
 
 /**
- * A later call of the same turn that nobody has been asked about yet, with the policy decision that
- * it would get now.
+ * A later call of the approval's turn, about which nobody has been asked yet, with the policy
+ * decision that the call would get now.
  */
 const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
   about: z.string(),
-  /** Null if the policy decision takes longer than showing a card may take. */
+  /** Null if the policy decision would take longer than a card may take to appear. */
   verdict: z.enum(['run', 'ask', 'refuse']).nullable(),
   risk: z.enum(risks),
 })
@@ -197,16 +198,16 @@ export const approvalDetail = approval.extend({
   /** Why this approval cannot become a standing grant; null if it can. */
   grantRefused: z.string().nullable(),
   /**
-   * The approval of the same call that this approval replaces, and the approval that replaces this
-   * approval.
+   * The approval that this approval replaces, and the approval that replaces this approval. All of
+   * them are about one call.
    */
   replaces: z.string().nullable(),
   replacedBy: z.string().nullable(),
-  /** Null until the call starts. */
+  /** Null until the approved call starts. */
   run: callRun.nullable().default(null),
   /**
-   * The other approvals of the same card, in the order of their calls. Each approval is decided
-   * separately.
+   * The other approvals on the card of this approval, in the order of their calls. Each approval is
+   * decided separately.
    */
   together: z.array(approval).default([]),
   /**
@@ -215,11 +216,11 @@ export const approvalDetail = approval.extend({
    */
   approvers: z.array(z.string()).default([]),
   /**
-   * People who were asked one after another, by the configured list. Empty if everybody was
-   * notified at once.
+   * People who were asked one after another, in the order of the configured list. Empty if
+   * everybody was notified at once.
    */
   asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
-  /** Further calls of the same turn. Empty once the approval is decided. */
+  /** Further calls of the turn that requested the approval. Empty once it is decided. */
   next: z.array(nextCall).default([]),
   /**
    * The current reports of witnesses about the death of hosts whose VMs the action would start
@@ -227,8 +228,8 @@ export const approvalDetail = approval.extend({
    */
   deaths: z.array(judgedDeath).default([]),
   /**
-   * The time of the last approval at Temporal without a token, which decides nothing. Null if there
-   * was no such approval.
+   * The time of the last approval that somebody gave at Temporal without a decision token. Such an
+   * approval decides nothing. Null if there was none.
    */
   unheardAt: z.string().nullable().default(null),
   /** The JSON schema of the arguments, for the form that changes them. Null for an unknown tool. */
@@ -249,25 +250,25 @@ export type DecisionOutcome =
   | { outcome: 'gone'; status: ApprovalStatus; message: string }
 
 /**
- * The default time to decide, unless `approval.expiry.<tool>` or the tool sets another. Long enough
- * to wake up and log in.
+ * Default seconds within which an approval must be decided, unless `approval.expiry.<tool>` or the
+ * tool sets another time. Long enough to wake up and log in.
  */
 export const defaultExpirySeconds = 3_600
-/** Seconds that one extension adds. */
+/** Seconds that one extension of an approval adds. */
 export const extensionSeconds = 900
 /**
- * The latest end of an extended approval. Limited, because the state that the approval describes
- * changes meanwhile.
+ * Seconds after which no extension can move the end of an approval. Limited, because the state that
+ * the approval describes changes meanwhile.
  */
 export const extendableSeconds = 4 * 3_600
 /**
- * The longest time to decide, which is longer than a weekend on call. A plan that is older than
- * this time is out of date.
+ * Maximum seconds within which an approval must be decided: longer than a weekend on call. A plan
+ * that is older than this time is out of date.
  */
 export const maxExpirySeconds = 7 * 24 * 3600
 /**
- * The most seconds between an approval and the start. A later start asks again, because the target
- * may have changed.
+ * The most seconds between an approval and the start of the action. A later start asks people
+ * again, because the target may have changed.
  */
 export const useBySeconds = 900
 
@@ -287,10 +288,10 @@ export function containerFound({ details }: { details: Record<string, unknown> }
 const rehearsedContainer = z.looseObject({ rehearsal: z.looseObject({ container: z.string() }) })
 
 /**
- * Computes the digest of an action, with one key for each resource. `vm:x` and `node:x` may be one
- * machine, and a container has a name, an id and the beginning of the id. So a denial under one
- * name applies under all names. `keyOf` returns the key of a resource. Leases use the keys of the
- * registry.
+ * Computes the digest of an action with one key for each resource. `vm:x` and `node:x` may be one
+ * machine, and a container has a name, an id and a short id. A denial under one name therefore
+ * applies under all names. `keyOf` returns the key of a resource. Leases use the same keys, from
+ * the registry.
  */
 export function actionByKeys(
   { name: tool, names, kindField }: NamingFacts,
@@ -313,7 +314,7 @@ export function actionByKeys(
   return actionDigest(tool, keyed)
 }
 
-/** Returns a function that reads keys from stored rows. A name without an entry is its own key. */
+/** Returns a function that looks up the key of a resource in `keys`, else returns its own key. */
 export function keyReader(keys: Readonly<Record<string, string>>): (ref: ResourceRef) => string {
   return (ref) => {
     const own = resourceKey(ref)

@@ -9,14 +9,14 @@ export type Decider = {
   maxRisk: Risk
   /** Null stands for all types of incidents. */
   incidentTypes: readonly string[] | null
-  /** Further rights as text. Each right applies separately. */
+  /** Further rights as text. Each right applies on its own and never combines with another. */
   rights: readonly string[]
   disabled: boolean
 }
 
 /**
- * Returns why this person may not decide this approval; null if they may. The same limits apply to
- * denials, because a denial ends somebody else's question. Nobody may decide an unknown risk.
+ * Returns why this person may not decide this approval; null if the person may. Equal limits apply
+ * to denials, because a denial ends somebody else's question. Nobody may decide an unknown risk.
  */
 export function mayDecide(decider: Decider, asked: DecisionSubject): string | null {
   const { name, role, disabled } = decider
@@ -26,7 +26,7 @@ export function mayDecide(decider: Decider, asked: DecisionSubject): string | nu
 }
 
 /**
- * Returns why this person may not decide this approval for every resource; null if they may.
+ * Returns why this person may not decide this approval for every resource; null if the person may.
  * Ignores rights that are limited to some resources.
  */
 export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubject, 'targets'>): string | null {
@@ -35,8 +35,8 @@ export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubjec
 }
 
 /**
- * Lists the person's own limits as a right about all resources, then each further right. A right
- * that cannot be parsed gives nothing.
+ * Lists the person's own limits as a right about all resources, then each further right. A text
+ * that cannot be parsed gives no right.
  */
 export function rightsOf({
   maxRisk,

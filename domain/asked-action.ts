@@ -11,12 +11,12 @@ export function nameCall(tool: string, targets: readonly ResourceRef[]): string 
 }
 
 /**
- * The row in which people were asked: of this incident, or of another incident whose approval this
- * incident waited for.
+ * The row in which people were asked: a question of this incident, or a call that waited for the
+ * approval of another incident.
  */
 type Asking = IncidentEvent<'approval_requested'> | IncidentEvent<'call_judged'>
 
-/** A row of an answer, or of the question that was answered. */
+/** A row that answers a question, or the question itself. */
 type Answered = { attempt: number; metadata: { approvalId: string; callId?: string } }
 
 /**
@@ -32,7 +32,7 @@ export function questionOf(
     (event): event is IncidentEvent<'call_judged'> =>
       event.kind === 'call_judged' && event.metadata.approvalId === approvalId && event.metadata.joins !== undefined,
   )
-  // Accepts another question about the same call, because a question may replace an earlier one.
+  // Accepts another question about this call, because a new question may replace an earlier one.
   const isSame = ({ attempt: own, metadata }: IncidentEvent<'approval_requested'>) =>
     callId !== undefined && own === attempt && metadata.callId === callId
   return asked.find((event) => event.metadata.approvalId === approvalId) ?? joined ?? asked.find(isSame)

@@ -8,7 +8,7 @@ export const attachmentLimits = { count: 4, bytes: 256_000, nameCharacters: 80, 
 
 const name = z.string().describe('Shown as the title and as the text in place of a picture; at most 80 characters.')
 
-/** An attachment of a dry run, for the person who decides. A model never sees it. */
+/** An attachment of a dry run, for the person who decides. A model never sees the attachment. */
 export const sentAttachment = z
   .union([
     z.object({ name, kind: z.literal('text'), text: z.string().describe('A text of more than 256 kB is cut.') }),
@@ -25,18 +25,18 @@ export const sentAttachment = z
 export type SentAttachment = z.infer<typeof sentAttachment>
 
 /**
- * A stored attachment. The bytes of the attachment are stored under the digest of the re-encoded
- * form, not of the form that was sent.
+ * A stored attachment. Its bytes are stored under the digest of the re-encoded form, not of the
+ * form that was sent.
  */
 const attachment = z.object({
   name: z.string(),
   kind: z.enum(['text', 'png']),
   digest: z.string(),
   bytes: z.number().int(),
-  /** For pictures only. */
+  /** Width and height of a picture in pixels; absent for a text. */
   width: z.number().int().optional(),
   height: z.number().int().optional(),
-  /** The first lines of a text, and how many lines it has. */
+  /** The first lines of a text, and how many lines the text has; absent for a picture. */
   head: z.string().optional(),
   lines: z.number().int().optional(),
 })
@@ -44,7 +44,7 @@ const attachment = z.object({
 export type Attachment = z.infer<typeof attachment>
 
 /**
- * Fields of a dry run with attachments. `leftOut`: a sentence for each attachment that is missing
+ * Fields of a dry run with attachments. `leftOut`: a sentence about each attachment that is missing
  * or cut.
  */
 export const attachmentFields = {

@@ -6,13 +6,13 @@ import type { SourceInput } from './source.ts'
 
 /**
  * Texts in the audit log that describe what a row grants. `verify` compares the stored row with the
- * text. A changed right gives another text, so an audit entry about another change of the same
- * person, token, source or device does not match.
+ * text of the audit entry. A changed right gives another text, so an audit entry about another
+ * change of the same person, token, source or device does not match.
  */
 
 /**
- * Maximum length of such a text. An audit row keeps 2,000 characters and may contain two of these
- * texts and a reason.
+ * Maximum length of a text that describes what a row grants. An audit row keeps 2,000 characters
+ * and may contain two of these texts and a reason.
  */
 const maxWords = 600
 const inShort = (words: string) =>

@@ -4,8 +4,8 @@ import { type Permission, type Principal, permissions, permissionsOf, type Role,
 import { risks } from './tool.ts'
 
 /**
- * The permissions of a caller, and the rights to decide. The first right consists of the person's
- * own limits.
+ * The permissions of a caller, and the caller's rights to decide. The first right consists of the
+ * person's own limits.
  */
 export type Authority = {
   permissions: readonly Permission[]
@@ -14,13 +14,13 @@ export type Authority = {
 
 type Limits = Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>
 
-/** Returns the authority that a person has through any token; none for a disabled person. */
+/** Returns the authority that a person has through any token; no permissions if disabled. */
 export function authorityOfPerson(person: Limits & { role: Role; disabled: boolean }): Authority {
   const { role, disabled } = person
   return { permissions: disabled ? [] : permissions[role], rights: rightsOf(person) }
 }
 
-/** Returns the authority of a caller: that of the person, reduced by the scopes of the token. */
+/** Returns a caller's authority: the person's authority, reduced by the token's scopes. */
 export function authorityOfPrincipal(principal: Pick<Principal, 'role' | 'scopes'>, person: Limits): Authority {
   const types = typesOf(principal)
   const rights = rightsOf(person).map((right) => ({ ...right, incidentTypes: narrowTypes(right.incidentTypes, types) }))
@@ -33,7 +33,7 @@ function narrowTypes(own: readonly string[] | null, types: readonly string[] | n
 
 /**
  * Lists in words the rights in a grant that the giver lacks. An empty list allows the grant.
- * `before`: what the receiver had; unchanged rights are not granted again.
+ * `before`: the receiver's previous authority, which needs no new grant.
  */
 export function excessAuthority(giver: Authority, wanted: Authority, before: Authority | null): string[] {
   const had = before?.permissions ?? []
@@ -52,8 +52,8 @@ export function excessAuthority(giver: Authority, wanted: Authority, before: Aut
 }
 
 /**
- * Whether one held right covers the wanted one. Each type is checked separately: the risk of one
- * right and the type of another cannot be combined.
+ * Whether a right in `held` covers the wanted right. Each incident type is checked separately: the
+ * risk of one right and the type of another right cannot be combined.
  */
 function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean {
   const { incidentTypes: types } = wanted
@@ -61,7 +61,7 @@ function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean 
   return each.every((right) => held.some((own) => coversRight(own, right)))
 }
 
-/** Lists the limits of the wanted right that exceed those of every giver. */
+/** Lists the parts of the wanted right that no right in `deciding` covers. */
 function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): string[] {
   if (wanted.maxRisk === 'none') return []
   const held = deciding
@@ -78,7 +78,7 @@ function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): 
   return risk.length + types.length > 0 ? [...risk, ...types] : [`decisions as "${formatRight(wanted)}"`]
 }
 
-/** Lists the types that none of the sets contains; null if there is no such type. */
+/** Names the wanted incident types that no list in `known` contains; null if there are none. */
 function typesBeyond(wanted: readonly string[] | null, known: readonly (readonly string[] | null)[]): string | null {
   if (known.includes(null)) return null
   if (wanted === null) return 'incidents of all types'

@@ -13,8 +13,8 @@ import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd, withItsAlert } from './status-words.ts'
 
 /**
- * A sentence with the numbers of the rows on which it is based. The sentence may contain untrusted
- * text.
+ * A sentence with the numbers of the log rows on which it is based. The sentence may contain
+ * untrusted text.
  */
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
@@ -38,8 +38,8 @@ const doneOutcomes = [
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
 /**
- * The basis of the stated cause: a supported hypothesis, a repair that was verified, the text of an
- * ending, the text with which the agent asks for approval, or nothing.
+ * The basis of the stated cause: a hypothesis, a verified repair, the text of an ending, the text
+ * with which the agent or a person asks for approval, or nothing.
  */
 const causeStates = ['supported', 'survived', 'held', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
 
@@ -57,8 +57,8 @@ const attempt = z.object({
 type AttemptBrief = z.infer<typeof attempt>
 
 /**
- * A summary of an incident. Every line names the rows on which it is based. Times are RFC 3339 in
- * UTC.
+ * A summary of an incident. Each line names the log rows on which it is based. Times are RFC 3339
+ * in UTC.
  */
 export const incidentBrief = z.object({
   since: z.object({ at: z.string(), by: z.enum(['alert', 'incident']) }),
@@ -66,9 +66,9 @@ export const incidentBrief = z.object({
     state: z.enum(['firing', 'resolved', 'unproven', 'unknown', 'none']),
     endedAt: z.string().nullable(),
   }),
-  /** The state of the resource at the last read; null if no row has it. */
+  /** The state of the resource at the last read; null if no log row shows the state. */
   resource: line.extend({ at: z.string() }).nullable(),
-  /** The outcome of the page that was waiting when the incident opened; null if there was none. */
+  /** The outcome of the page that waited during the investigation; null if no page waited. */
   page: line.nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
   impact: line.nullable(),
@@ -77,11 +77,11 @@ export const incidentBrief = z.object({
    * first, at most eight.
    */
   done: z.array(line.extend({ outcome: z.enum(doneOutcomes) })),
-  /** The number of reads in the newest attempt. */
+  /** The number of successful and failed reads in the newest attempt. */
   looks: z.number().int(),
   /** The pending question to people, without the details of its dry run. */
   asked: approval.nullable(),
-  /** How many more calls of the same turn wait on the same card. */
+  /** How many further calls wait on the card of this question. */
   alsoAsked: z.number().int().default(0),
   next: line,
   spent: z.object({
@@ -94,7 +94,7 @@ export const incidentBrief = z.object({
 })
 export type IncidentBrief = z.infer<typeof incidentBrief>
 
-/** A closed incident of the same type, with the tools that repaired it. */
+/** A closed incident of the given incident's type, with the tools that repaired it. */
 const similarIncident = z.object({
   id: z.string(),
   title: z.string(),
@@ -107,14 +107,14 @@ const similarIncident = z.object({
 })
 export type SimilarIncident = z.infer<typeof similarIncident>
 
-/** The brief as the API returns it. */
+/** The brief of an incident in the form that the API returns. */
 export const servedBrief = incidentBrief.extend({ similar: z.array(similarIncident) })
 export type ServedBrief = z.infer<typeof servedBrief>
 
 /** The tokens and time that the model's responses in one attempt took. */
 export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 
-/** The input of a brief. `events` may lack the data of results, and rows that no brief reads. */
+/** The input of a brief. `events` may lack data of results, and log rows that no brief reads. */
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]
@@ -129,8 +129,8 @@ export type BriefSources = {
 }
 
 /**
- * Computes the brief of an incident. Has no side effect and never throws: uses no model and reads
- * nothing else.
+ * Computes the brief of an incident from `sources` alone. Uses no model, has no side effect and
+ * never throws.
  */
 export function foldBrief(sources: BriefSources): IncidentBrief {
   const { incident, events, alerts, asked, spent } = sources
@@ -181,7 +181,7 @@ function alertNow(alerts: BriefSources['alerts']): IncidentBrief['alert'] {
 const isAbout = (things: readonly ResourceRef[], resource: ResourceRef) =>
   things.some((thing) => resourceKey(thing) === resourceKey(resource))
 
-/** Finds the newest row about the health of the resource: a verification or a read. */
+/** Finds the newest log row about the health of the resource: a verification or a read. */
 function resourceNow(
   resource: ResourceRef | null,
   events: readonly IncidentEvent[],
@@ -218,7 +218,7 @@ function healthIn(event: IncidentEvent, resource: ResourceRef): string | null {
   }
 }
 
-/** Whether a row of `healthIn` shows that the resource is healthy. */
+/** Whether a log row that `healthIn` reads shows that the resource is healthy. */
 function showsWell(event: IncidentEvent, resource: ResourceRef): boolean {
   if (event.kind === 'verification') return event.metadata.outcome === 'held'
   if (event.kind === 'looked') return event.metadata.resource === 'nominal'
@@ -262,14 +262,14 @@ function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Ap
 
 function causeStateOf(leading: Hypothesis, ending: Ending | undefined): Cause['state'] {
   if (leading.state !== 'supported') return 'proposed'
-  // Relies on the ending: it is `repaired` only if its writes were verified.
+  // Relies on the ending: an ending is `repaired` only if its writes were verified.
   if (ending?.kind === 'resolved' && ending.metadata.outcome === 'repaired') return 'held'
   return standingOf(leading) === 'survived' ? 'survived' : 'supported'
 }
 
 /**
- * Returns the newest hypothesis that rows support and none refutes, otherwise the newest that is
- * not refuted.
+ * Returns the newest hypothesis that log rows support and none refutes, otherwise the newest that
+ * is not refuted.
  */
 function leadingOf(causes: readonly Hypothesis[]): Hypothesis | null {
   const byRow = causes.filter(({ state }) => state !== 'refuted').sort((a, b) => b.seq - a.seq)
@@ -285,7 +285,7 @@ function saidAtEnd(event: Ending): string {
   return toSentence(event.kind === 'resolved' ? event.metadata.resolution : event.metadata.reason)
 }
 
-/** Lists other unhealthy resources, and how many similar incidents wait for this incident. */
+/** Lists all other unhealthy resources, and how many similar incidents wait for this incident. */
 function impactOf({ incident, followers, asked }: BriefSources, own: readonly IncidentEvent[]): BriefLine | null {
   const seen = new Map<string, { health: string; id: string; seq: number }>()
   const resource = incident.resource && resourceKey(incident.resource)
@@ -310,12 +310,12 @@ function impactOf({ incident, followers, asked }: BriefSources, own: readonly In
   return { text: [...byHealth, ...alike].join('; '), rows: distinct(ill.map(({ seq }) => seq)) }
 }
 
-/** Returns the cost of the plan. The card shows the rest of the dry run. */
+/** Returns the part of the dry run about the cost of the plan. The card shows all other parts. */
 function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
   return details.standing ? { standing: details.standing } : {}
 }
 
-/** Lists the VMs that the plan in question starts or leaves down. These VMs do not run now. */
+/** Lists the VMs that the plan of this approval starts or leaves down. These VMs do not run now. */
 function downInPlan({ dryRun: { details } }: Approval): string[] {
   const started = toList(details.steps).filter(({ action }) => action === 'start')
   return [...started, ...toList(details.unplaced)].map(({ vm }) => toText(vm)).filter(Boolean)
@@ -356,7 +356,7 @@ function sumSpent(spent: readonly AttemptSpent[]): IncidentBrief['spent'] {
   return { turns: sum('turns'), tokens: sum('tokens'), dollars: sum('dollars'), modelMs: sum('modelMs') }
 }
 
-/** Lists each attempt with its ending and its assumed cause. */
+/** Lists each attempt with its ending and its leading hypothesis. */
 function listAttempts(events: readonly IncidentEvent[], spent: readonly AttemptSpent[]): AttemptBrief[] {
   const byAttempt = Map.groupBy(events, ({ attempt }) => attempt)
   return [...byAttempt].flatMap(([number, own]): AttemptBrief[] => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A tool or a piece of access that an investigation would have needed. */
+/** A tool, or a permission to access something, that an investigation would have needed. */
 export const capabilityGap = z.object({
   id: z.string(),
   incidentId: z.string(),

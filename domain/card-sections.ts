@@ -16,7 +16,7 @@ import type { ResourceRef } from './registry.ts'
 import { tellSilence } from './silence.ts'
 import { demandOf, nameSiteRule } from './site-decision.ts'
 
-/** Titles of a card's sections, in the order in which a person asks for them. */
+/** Titles of a card's sections, in the order in which a person reads them. */
 const cardTitles = {
   cost: 'Highest cost',
   targets: 'Targets',
@@ -36,8 +36,8 @@ const cardTitles = {
 export type CardSectionName = keyof typeof cardTitles
 
 /**
- * One section of a card: a few sentences, which contain untrusted text. `warns`: a person must not
- * overlook the section.
+ * One section of a card: a few sentences, which contain untrusted text. `warns`: the section is
+ * shown as a warning.
  */
 export type CardSection = { name: CardSectionName; title: string; sentences: string[]; warns: boolean }
 
@@ -57,36 +57,36 @@ type CardApproval = Pick<
 
 type Reading = {
   /**
-   * Whether the question is still open. Costs and consequences of an answer are shown only then.
+   * Whether the question is still open. Costs and consequences of an answer are shown only for an
+   * open question.
    */
   isOpen: boolean
   /** Formats a time for the reader. */
   moment(iso: string): string
   /**
-   * The sentence about the cause that the run found. Null if the run named none, or if the page
+   * The sentence about the cause that the run found. Null if the run named no cause, or if the page
    * shows the cause with its rows.
    */
   cause?: string | null
-  /** The resource of the incident. A target that differs from it may be a mistake. */
+  /** The resource of the incident. A target that differs from this resource may be a mistake. */
   about?: ResourceRef | null | undefined
   /**
    * The current reports of witnesses about the death of hosts. Absent if the card is made only from
    * stored rows.
    */
   deaths?: readonly JudgedDeath[]
-  /** The time of the newest read on which the request rests; null if unknown. */
+  /** The time of the newest read on which the request for approval rests; null if unknown. */
   lookedAt?: string | null
   /**
-   * The maximum number of VMs that stay down which the text names. The text names none if the page
-   * draws these VMs.
+   * The maximum number of VMs to name among those that stay down; 0 if the page draws these VMs.
    */
   maxNamed?: number
 }
 
 /**
- * Builds the sections of a card, the worst first, from what is stored with the approval. Used for
- * both web pages, terminal, Slack, Teams and mail, which show the dry run and the exact arguments
- * beside the sections.
+ * Builds the sections of a card, the worst first, from the stored approval. Both web pages, the
+ * terminal, Slack, Teams and mail use the sections, and show the dry run and the exact arguments
+ * beside them.
  */
 export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
   const { isOpen, moment, cause = null, about = null } = reading
@@ -98,7 +98,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
     section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
     ...deadSection(approval, reading),
     ...forecastSection(approval),
-    // Puts a cause that rows support first, so that a long reason cannot cut it off.
+    // Puts a cause that log rows support first, so that a long reason cannot cut it off.
     section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
     ...(isAgainst ? [section('against', against, true)] : []),
     ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
@@ -143,8 +143,8 @@ export function shortSections(approval: CardApproval, moment: Reading['moment'])
 }
 
 /**
- * Lists what witnesses report about the death of hosts whose VMs would start elsewhere. Often
- * empty.
+ * Lists the reports of witnesses about the death of hosts whose VMs would start elsewhere. Empty if
+ * there are no such reports.
  */
 function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [] }: Reading): CardSection[] {
   const all = deaths.length > 0 ? deaths : deathsOfDryRun(details)
@@ -176,8 +176,8 @@ const maxGiven = 20
 type Asked = { name: string; at: string }
 
 /**
- * Lists who may approve, and who was asked when: `anna, bo and 2 more may approve it. Asked anna at
- * 03:12 UTC, bo at 03:17 UTC.` The reader sees whom to wake.
+ * Lists who may approve, and who was asked when: `anna, bo, cy and 2 more may approve. Asked anna
+ * at 03:12 UTC, bo at 03:17 UTC.` The reader sees whom to wake.
  */
 export function formatApprovers(names: readonly string[], asked: readonly Asked[] = []): string {
   const turns = asked.map(({ name, at }) => `${name} at ${at.slice(11, 16)} UTC`)
@@ -196,10 +196,7 @@ function declaredUndo({ dryRun: { details } }: Pick<CardApproval, 'dryRun'>): st
   return typeof details.undo === 'string' ? details.undo : null
 }
 
-/**
- * Promises an undo only if the tool declares one. Otherwise a person has to know how to reverse the
- * action.
- */
+/** Describes how the action can be undone. Names an undo only if the tool declares one. */
 function formatWayBack(approval: Pick<CardApproval, 'dryRun' | 'reversible'>): string {
   const undo = declaredUndo(approval)
   if (undo !== null) return `The action can be undone: ${undo}.`
@@ -207,8 +204,8 @@ function formatWayBack(approval: Pick<CardApproval, 'dryRun' | 'reversible'>): s
 }
 
 /**
- * Describes the worst known consequence of approving in a few sentences, which are shown beside the
- * buttons.
+ * Describes the worst known consequences of an approval in a few sentences, which are shown beside
+ * the buttons.
  */
 export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
   return listCosts(approval).join(' ') || 'The action has no known cost and can be reversed.'
@@ -228,7 +225,7 @@ function listCosts(approval: Pick<Approval, 'dryRun' | 'reversible'>): string[] 
   ].filter((each) => each !== null)
 }
 
-/** Describes what the plan costs afterwards; null if there is no plan or no cost. */
+/** Describes the cost that remains after the plan has run; null if there is no plan or no cost. */
 function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
   const { standing } = details as { standing?: Standing | null }
   const after = standing && Array.isArray(standing.after) ? formatAfterwards(standing) : null
@@ -238,7 +235,7 @@ function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | nu
 const maxTargets = 6
 
 /**
- * Names each target by kind and name. Names the proposal of a plan only if there is no other
+ * Names each target by kind and name. Names the proposal of a plan only if the proposal is the only
  * target.
  */
 function formatTargets(targets: Approval['targets']): string {
@@ -259,7 +256,7 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
 
 /**
  * Reports that the incident is about a resource other than the targets, such as the dead host of
- * the VMs. This sentence comes first, so that no long list cuts it off.
+ * the VMs. The sentence is placed first, so that no long list of targets cuts it off.
  */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
@@ -269,15 +266,15 @@ function formatOther(targets: Approval['targets'], about: ResourceRef | null): s
 /** The age from which a read may be out of date when the question is asked. */
 const freshMs = 15 * 60_000
 
-/** Returns the time of the newest read in these rows; null if no row has one. */
+/** Returns the time of the newest read in the evidence; null if there is no read. */
 export function newestLookOf(evidence: readonly Evidence[] = []): string | null {
   const looks = evidence.flatMap(({ what, at }) => (what === 'look' && at !== undefined ? [at] : []))
   return looks.sort().at(-1) ?? null
 }
 
 /**
- * Lists doubts that code finds: an old read, checks that the dry run could not make, and VMs that a
- * plan leaves down. The longest list comes last, where a cut loses least.
+ * Lists reasons against an approval that code finds: an old read, checks that the dry run could not
+ * make, and VMs that a plan leaves down. The longest list comes last, where a cut loses least.
  */
 function listDoubts(
   { dryRun: { details }, requestedAt }: CardApproval,
@@ -296,7 +293,7 @@ function listDown(details: Record<string, unknown>, maxNamed: number): string[] 
   return [`${formatDown(unplaced.length)}.`, ...down, ...(more > 0 ? [`And ${more} more.`] : []), formatWhyDown(left)]
 }
 
-/** Warns of an old read. The warning is also shown beside the buttons. */
+/** Warns of an old read behind the request. The warning is also shown beside the buttons. */
 export function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
   const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
   if (lookedAt === null || ageMs <= freshMs) return []

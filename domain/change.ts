@@ -14,7 +14,7 @@ export const changeSources = ['generic', 'github', 'gitlab'] as const
 /** A change as its sender reports it. */
 export type Change = {
   source: (typeof changeSources)[number]
-  /** A value that all repeats of one delivery share. */
+  /** A value that is equal in all repeats of one delivery. */
   delivery: string
   at: string
   title: string
@@ -41,17 +41,17 @@ export const storedChange = z.object({
   url: z.string().nullable(),
   revision: z.string().nullable(),
   environment: z.string().nullable(),
-  /** Null if the registry knows none of the names. */
+  /** The changed resource; null if the registry knows none of the names in the change. */
   resource: resourceRef.nullable(),
-  /** The facts that determined the resource, or that were tried. */
+  /** The labels or names that determined the resource, or that were tried without success. */
   why: z.string(),
   labels: z.record(z.string(), z.string()),
 })
 export type StoredChange = z.infer<typeof storedChange>
 
 /**
- * The response to a delivery of changes, with one entry for each resource. `ignored`: why there is
- * none.
+ * The response to a delivery of changes, with one entry for each resource. `ignored`: why the
+ * response has no entries.
  */
 export const takenChanges = z.object({
   changes: z.array(
@@ -66,15 +66,15 @@ export const takenChanges = z.object({
 })
 
 /**
- * A change near a resource. `steps`: the distance along dependencies and hosts; 0 for the resource
- * itself.
+ * A change near a given resource. `steps`: the distance along dependencies and hosts; 0 for the
+ * resource itself.
  */
 export const nearChange = storedChange.extend({ steps: z.number().int() })
 export type NearChange = z.infer<typeof nearChange>
 
 /**
- * Formats the distance in time: `4 min before it began`, or `4 min ago` if `from` is not the
- * beginning of the incident.
+ * Formats how long before or after `from` a change was made: `4 min before it began`, or `4 min
+ * ago` if `from` is not the beginning of the incident.
  */
 function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }): string {
   const distanceMs = Date.parse(from.iso) - Date.parse(atIso)
@@ -85,7 +85,7 @@ function formatDistance(atIso: string, from: { iso: string; isBegin: boolean }):
 const maxTitleCharacters = 160
 const maxWordCharacters = 60
 
-/** Shortens a change for a model, in the same way in the context and in the result of a tool. */
+/** Shortens a change for a model. The context and the result of a tool use this form. */
 export function summarizeChange(change: NearChange, from: { iso: string; isBegin: boolean }): Record<string, unknown> {
   const { at, title, author, revision, environment, url, source, resource, steps } = change
   const short = (text: string | null): string | null => text && truncate(text, maxWordCharacters)
@@ -107,43 +107,43 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
 const maxContextChanges = 5
 
 /**
- * Chooses changes around the beginning of an incident: the nearest before it first, then those
- * after it.
+ * Chooses changes around the beginning of an incident: first the changes before the beginning, the
+ * latest first, then the changes after it.
  */
 export function chooseNearest(changes: readonly NearChange[], beganIso: string): NearChange[] {
   const newestFirst = changes.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at))
   const began = Date.parse(beganIso)
   const before = newestFirst.filter(({ at }) => Date.parse(at) <= began)
   const after = newestFirst.filter(({ at }) => Date.parse(at) > began)
-  // Prefers changes before the beginning, among which the cause probably is. Changes after it may
-  // be repairs.
+  // Prefers changes before the beginning, because they may be the cause. Changes after the
+  // beginning may be repairs.
   const kept = new Set([...before, ...after.toReversed()].slice(0, maxContextChanges))
   return newestFirst.filter((each) => kept.has(each))
 }
 
 /**
- * The resource of a change. The sender names it; otherwise the configured rules for changes find
- * it; otherwise the labels name it, as for an alert. Names choose among known resources and never
- * add one.
+ * The resource of a change: the one that the sender names; otherwise the one that the configured
+ * rules for changes find; otherwise the one that the labels name, as for an alert. Names choose
+ * among known resources and never add one.
  */
 type ChangeResource = {
-  /** The resource by the key that all its names share; null if none was found. */
+  /** The resource under the key that is equal for all its names; null if no resource was found. */
   resource: ResourceRef | null
   why: string
 }
 
-/** `alert`: the configured rules for alerts, which also apply to changes with the same labels. */
+/** `alert`: the configured rules for alerts, which also apply to the labels of a change. */
 export type ChangeRules = { change: readonly ResourceRule[]; alert: readonly ResourceRule[] }
 
 type Named = Pick<Change, 'resources' | 'labels'>
 
-/** Lists all names that could decide, so that they need only one query to the registry. */
+/** Lists all names that could decide, so that one query to the registry finds all of them. */
 export function changeNamesToLookUp({ resources, labels }: Named, rules: ChangeRules): string[] {
   if (resources.length === 0) return namesToLookUp(labels, [...rules.change, ...rules.alert])
   return resources.map((name) => (parseResourceKey(name)?.id ?? name).toLowerCase())
 }
 
-/** Returns at least one entry. Two names of the same resource give one entry. */
+/** Returns at least one resource of a change; one for several names of one resource. */
 export function chooseChangeResources(
   change: Named,
   rules: ChangeRules,
@@ -179,7 +179,7 @@ function chooseByLabels(
   { change: rules, alert }: ChangeRules,
   known: readonly KnownResource[],
 ): ChangeResource[] {
-  // Tries every rule, because one repository may concern several resources.
+  // Tries every rule, because one repository may contain several resources.
   const ruled = rules.flatMap((rule) => {
     const value = labels[rule.label]
     if (value === undefined) return []

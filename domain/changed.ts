@@ -1,9 +1,8 @@
 import { formatList } from './format.ts'
 
 /**
- * Changes that a write made, in words. Empty if the state was already as wanted. Null if the
- * receiver does not report changes, or its version is too old to report them. If it is null, a read
- * has to show an improvement.
+ * Changes that a write made, in words. Empty if the state was already as wanted. Null if the target
+ * system does not report changes; a read then has to show whether the state improved.
  */
 export type Changed = string[] | null
 
@@ -11,8 +10,8 @@ const maxWords = 100
 const maxCharacters = 300
 
 /**
- * Reads the changes from a response, limited in number and length. Anything but a list of texts
- * becomes null.
+ * Reads the changes from the response to a write, limited in number and length. Returns null for
+ * anything but a list of texts.
  */
 export function readChanged(answer: unknown): Changed {
   const told = answer !== null && typeof answer === 'object' ? (answer as { changed?: unknown }).changed : null

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { certainties, claimGrades, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
 
 /**
- * The subject of a claim: an action of this investigation, a current state, a state when it was
- * read, or an absent text.
+ * The subject of a claim: an action of this investigation, a current state, a state at the time of
+ * a read, or a text that is absent.
  */
 const claimKind = z.enum(['did', 'is', 'was', 'absent'])
 
@@ -35,8 +35,8 @@ export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
 
 /**
- * Fields of a hypothesis beside the text of a record. These fields are not nested, because weak
- * models fill three plain fields correctly but often a nested object wrongly.
+ * Fields of a hypothesis beside the text of the record. They are three plain fields, not one nested
+ * object, which weak models often fill wrongly.
  */
 export const hypothesisFields = {
   hypothesis: z.enum(hypothesisStates).optional(),
@@ -60,8 +60,8 @@ const marks = z.object({
 })
 
 /**
- * Returns the claims with the marks that the policy check gave them; unchanged if there are no
- * marks.
+ * Returns the claims with the marks that the policy check gave them; returns the claims unchanged
+ * if there are no marks.
  */
 export function marked(
   claims: readonly Claim[],
@@ -90,7 +90,7 @@ export function marked(
 
 const bound = z.object({ certainty: z.enum(certainties), claimed: z.enum(certainties).optional() })
 
-/** Reads the highest certainty that the policy check allows; empty if there is none. */
+/** Reads the highest certainty that the policy check allows; empty if the check states none. */
 export function boundOf(found: unknown): z.infer<typeof bound> | Record<string, never> {
   return bound.safeParse(found).data ?? {}
 }

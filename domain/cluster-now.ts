@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The page of a cluster, node or workload, read from its own source at this moment. Contains no
- * value of an environment variable, an argument or a Secret.
+ * The state of a cluster, node or workload for its page, read from the source of the cluster for
+ * this response. Contains no value of an environment variable, an argument or a Secret.
  */
 
 const fact = z.object({ name: z.string(), text: z.string(), isIll: z.boolean() })
@@ -24,13 +24,13 @@ const podGroup = z.object({
   state: z.string(),
   isWell: z.boolean(),
   count: z.number(),
-  /** The first few pods of this group. */
+  /** The first few pods of the group. */
   pods: z.array(z.object({ name: z.string(), node: z.string(), restarts: z.number() })),
 })
 export type PodGroup = z.infer<typeof podGroup>
 
 const end = z.object({
-  /** True if this is the end of the container before its last restart. */
+  /** True if this end is from before the container's last restart. */
   isBefore: z.boolean(),
   reason: z.string(),
   exitCode: z.number(),
@@ -47,7 +47,7 @@ const container = z.object({
   message: z.string(),
   restarts: z.number(),
   ends: z.array(end),
-  /** Requests, limits and probes, one sentence each. */
+  /** Requests, limits and probes of the container, one sentence each. */
   rest: z.array(z.string()),
 })
 export type PodContainer = z.infer<typeof container>
@@ -58,7 +58,7 @@ const rollout = z.object({
   isTakenUpAgain: z.boolean(),
   set: z.string().nullable(),
   ready: z.string().nullable(),
-  /** Null if there is nothing to compare with; `first` then explains why. */
+  /** Null if there is no earlier rollout to compare with; `first` then explains why. */
   changed: z.array(z.string()).nullable(),
   first: z.string(),
 })
@@ -79,7 +79,7 @@ export type ShownEvent = z.infer<typeof event>
 const unwell = z.object({
   kind: z.enum(['node', 'workload', 'pod']),
   text: z.string(),
-  /** The resource that this object is or belongs to: `workload:prod:shop:deployment:web`. */
+  /** The resource that this object is, or belongs to: `workload:prod:shop:deployment:web`. */
   resource: z.string().nullable(),
 })
 export type Unwell = z.infer<typeof unwell>
@@ -89,8 +89,8 @@ export const clusterNow = z.object({
   kind: z.enum(['cluster', 'node', 'workload']),
   readAt: z.string(),
   /**
-   * The time at which the API server last reported a change of the object, or reported that nothing
-   * changed.
+   * The time at which the API server last reported a change of the object, or that the object had
+   * not changed.
    */
   heardAt: z.string().nullable(),
   facts: z.array(fact),
@@ -101,14 +101,14 @@ export const clusterNow = z.object({
     .object({ name: z.string(), state: z.string(), containers: z.array(container), lastLines: z.array(z.string()) })
     .nullable(),
   rollouts: z.array(rollout),
-  /** Changes without a rollout. */
+  /** Changes of the object that caused no rollout. */
   changes: z.array(z.object({ text: z.string(), at: z.string().nullable() })),
   unwell: z.array(unwell),
-  /** How many more objects are unhealthy. */
+  /** How many unhealthy objects are not listed. */
   unwellMore: z.number(),
   events: z.array(event),
   eventsMore: z.number(),
-  /** Parts that could not be read, with the reason. */
+  /** Parts of the state that could not be read, with the reason. */
   partial: z.array(z.string()),
 })
 export type ClusterNow = z.infer<typeof clusterNow>
@@ -119,13 +119,13 @@ export const podLog = z.object({
   containers: z.array(z.string()),
   isPrevious: z.boolean(),
   lines: z.array(z.object({ at: z.string(), text: z.string() })),
-  /** Whether the log has more lines than are listed here. */
+  /** Whether the pod's log has more lines than are listed here. */
   isCut: z.boolean(),
 })
 export type PodLog = z.infer<typeof podLog>
 
 /**
- * The log to read. Null stands for the worst pod, or for its worst container. `previous`: the
- * container before the restart.
+ * The pod's log to read. Null stands for the worst pod, or for the worst container of a pod.
+ * `previous`: the log of the container before its restart.
  */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

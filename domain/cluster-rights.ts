@@ -1,13 +1,13 @@
 /**
  * The rights that a source of a cluster needs: only get, list and watch. The rights are printed for
- * an administrator, shipped as files, and named when one is missing.
+ * an administrator, shipped as files, and named in a message if one of them is missing.
  */
 
 export const clusterVerbs = ['get', 'list', 'watch'] as const
 
 type RightsRule = { group: string; resources: readonly string[]; verbs: readonly string[] }
 
-/** Resources within a namespace. Secrets and custom resources are never included. */
+/** Rules for resources within a namespace. Secrets and custom resources are never included. */
 const namespaced: readonly RightsRule[] = [
   {
     group: '',
@@ -51,8 +51,8 @@ const subjects = `subjects:
   - { kind: ServiceAccount, name: ${account.name}, namespace: ${account.namespace} }`
 
 /**
- * Builds the role for the administrator to create: for the whole cluster, or one for each named
- * namespace.
+ * Builds the role that an administrator creates: one role for the whole cluster, or one role for
+ * each named namespace.
  */
 export function clusterRights(namespaces: readonly string[] = []): string {
   if (namespaces.length === 0)
@@ -88,5 +88,5 @@ ${subjects}
   return `${accountText}\n${roles.join('')}`
 }
 
-/** The command that creates the account's token. */
+/** The command that creates the token of the account `nightshift-read`. */
 export const tokenCommand = `kubectl -n ${account.namespace} create token ${account.name} --duration=8760h`

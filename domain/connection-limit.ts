@@ -1,6 +1,6 @@
 /**
- * Counts connections against the limit of a server. Has no zod schema, so that the web page can
- * import it.
+ * Connections of a server: how many are used, the limit, and how many are reserved for superusers.
+ * The file has no zod schema, so that the web page can import it.
  */
 type ConnectionCount = { used: number; max: number; reserved: number }
 

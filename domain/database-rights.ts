@@ -1,15 +1,15 @@
 /**
- * The rights that a source of a database needs, as SQL statements. One login reads. The other login
- * can make the four writes and nothing else. An administrator runs the statements in the database
- * that the source names.
+ * The rights that a source of a database needs, as SQL statements. One login only reads, and the
+ * other can only make the four writes of `domain/database-write.ts`. An administrator runs the
+ * statements in the database that the source names.
  */
 
 export type DatabaseKind = 'postgresql' | 'mysql'
 type DatabaseLogin = 'read' | 'write'
 
 /**
- * Facts about a slot that change when it is used or created again. Before version 17 the server
- * does not report since when a slot is inactive.
+ * Facts about a replication slot that change when the slot is used or created again. PostgreSQL
+ * before version 17 does not report since when a slot is inactive.
  */
 export const slotStateSql = `concat_ws(' ', s.slot_type, s.plugin, s.database, 'from', s.restart_lsn, 'to', s.confirmed_flush_lsn,
       'keeps', s.xmin, s.catalog_xmin, to_jsonb(s) ->> 'inactive_since')`
@@ -19,8 +19,8 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     `CREATE ROLE nightshift_read LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats TO nightshift_read',
     'ALTER ROLE nightshift_read SET default_transaction_read_only = on',
-    // Must be set by the administrator, because a login may not set it for itself. No other setting
-    // limits a sort or join on disk.
+    // Must be set by the administrator, because a login may not set its own `temp_file_limit`. No
+    // other setting limits the disk space of a sort or join.
     `ALTER ROLE nightshift_read SET temp_file_limit = '1GB'`,
   ],
   write: [
@@ -28,8 +28,8 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     'GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write',
     'CREATE SCHEMA IF NOT EXISTS nightshift',
     // Uses a function, because a login with the attribute REPLICATION could read every row of the
-    // server. The search path ends in `pg_temp`, which would otherwise be searched first: a view
-    // that the login created there would run code as the owner of this function.
+    // server. The search path ends in `pg_temp`, which is searched first if it is not named: a view
+    // that the login created in `pg_temp` would then run code as the owner of the function.
     `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, seen text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -47,7 +47,7 @@ END $$`,
 }
 
 /**
- * Privileges of MariaDB since 10.5. The columns of `mysql.user` show who is a superuser, and no
+ * Privileges in MariaDB 10.5 and later. The columns of `mysql.user` show who is a superuser, and no
  * password.
  */
 const mariadb: Record<DatabaseLogin, readonly string[]> = {
@@ -63,7 +63,7 @@ const mariadb: Record<DatabaseLogin, readonly string[]> = {
   ],
 }
 
-/** Privileges of MySQL since 8.0. */
+/** Privileges in MySQL 8.0 and later. */
 const mysql: Record<DatabaseLogin, readonly string[]> = {
   read: [
     `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
@@ -83,13 +83,13 @@ export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === '
 export type DatabaseProduct = 'PostgreSQL' | 'MariaDB' | 'MySQL'
 
 /**
- * Lists the products of a kind. MariaDB and MySQL use the same protocol, but name their privileges
- * differently.
+ * Lists the products of a kind of database. MariaDB and MySQL share a protocol, but name their
+ * privileges differently.
  */
 export const productsOf = (kind: DatabaseKind): readonly DatabaseProduct[] =>
   kind === 'postgresql' ? ['PostgreSQL'] : ['MariaDB', 'MySQL']
 
 const rights = { PostgreSQL: postgresql, MariaDB: mariadb, MySQL: mysql }
 
-/** Lists the statements in order, without semicolons. */
+/** Lists the SQL statements that grant the rights, in order and without semicolons. */
 export const listRights = (product: DatabaseProduct, login: DatabaseLogin): readonly string[] => rights[product][login]

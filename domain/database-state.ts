@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The page of a database server, read from its own source at this moment. SQL statements contain no
- * values.
+ * The state of a database server for its page, read from the server for this response. SQL
+ * statements in it contain no values.
  */
 
 const session = z.object({
@@ -25,7 +25,7 @@ export const databaseSample = z.object({
   waiting: z.number(),
   /**
    * The lag of this replica, or on a primary, the lag of the replica that is furthest behind. Null
-   * without replication.
+   * if there is no replication.
    */
   lagBytes: z.number().nullable(),
 })

@@ -21,7 +21,7 @@ const session = {
     .meta({ examples: ['2026-11-21T01:46:02.000000Z'] }),
 }
 
-/** The name of a slot (https://www.postgresql.org/docs/current/warm-standby.html). */
+/** The name of a replication slot (https://www.postgresql.org/docs/current/warm-standby.html). */
 const slot = z
   .string()
   .regex(/^[a-z0-9_]{1,63}$/, 'is not the name of a slot')
@@ -30,7 +30,7 @@ const slot = z
 export const isDatabaseWrite = (tool: string): tool is DatabaseWrite =>
   (databaseWrites as readonly string[]).includes(tool)
 
-/** Arguments of each write, without the server and the reason. */
+/** The arguments of each write, except the server and the reason. */
 export const databaseWriteArguments = {
   cancel_query: z.strictObject(session),
   terminate_session: z.strictObject(session),
@@ -38,7 +38,7 @@ export const databaseWriteArguments = {
   start_replica: z.strictObject({}),
 } as const satisfies Record<DatabaseWrite, z.ZodObject>
 
-/** A write and its subject. */
+/** A write on a database, with its arguments. */
 export type DatabaseAct = SessionAct | SlotAct | { write: 'start_replica' }
 export type SessionAct = { write: 'cancel_query' | 'terminate_session'; pid: number; began: string }
 export type SlotAct = { write: 'drop_replication_slot'; slot: string }

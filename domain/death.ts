@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * The report of a witness about a host. `fenced`: powered off or cut from its disks, and stays in
- * that state. `silent`: nothing is known, which is no sign of death. `sees`: what the witness
- * observes; two witnesses that observe the same thing count as one.
+ * The report of a witness about a host. `fenced`: the host is powered off or cut from its disks,
+ * and stays so. `silent`: the witness knows nothing, which is no sign of death. `sees`: what the
+ * witness observes. Two witnesses that observe one thing count as one.
  */
 const witness = z.object({
   who: z.string(),
@@ -19,17 +19,17 @@ const death = z.object({
   host: z.string(),
   witnesses: z.array(witness),
   /**
-   * Whether the platform itself starts the VMs once it has fenced the host. Nightshift then sends
-   * no command.
+   * Whether the platform itself starts the host's VMs once it has fenced the host. Nightshift then
+   * sends no command.
    */
   isForecast: z.boolean(),
 })
 export type Death = z.infer<typeof death>
 
 /**
- * The conclusion of `safety/death.ts`. `unconfirmed`: no VM of the host is started elsewhere until
- * a person states that the host is off. `disputed`: no VM is started elsewhere, even after such a
- * statement.
+ * The conclusion of `safety/death.ts` about a host. `unconfirmed`: no VM of the host is started
+ * elsewhere until a person states that the host is off. `disputed`: no VM is started elsewhere,
+ * even after a person's statement.
  */
 export const judgedDeath = death.extend({
   verdict: z.enum(['fenced', 'forecast', 'witnessed', 'said', 'unconfirmed', 'disputed']),

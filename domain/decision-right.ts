@@ -73,20 +73,20 @@ function describeOtherResource(
 ): string | null {
   if (patterns === null) return null
   const named = patterns.join(', ')
-  // Refuses a call without a named resource, because it may affect any resource.
+  // Refuses a call without a named resource, because the call may affect any resource.
   if (targets.length === 0) return `${named}, and this call names no resource`
   const other = targets.find((target) => !coversResource(patterns, target))
   return other ? `${named}, and this call is about ${other.kind}:${other.id}` : null
 }
 
-/** Whether one of these patterns, such as `host:db-*`, covers the resource. */
+/** Whether one of the patterns, such as `host:db-*`, covers the resource. */
 export function coversResource(patterns: readonly string[], { kind, id }: { kind: string; id: string }): boolean {
   return patterns.some((each) => coversText(each, `${kind}:${id}`))
 }
 
 /**
- * Whether a pattern covers a resource, or everything that another pattern covers. A letter of this
- * pattern never covers a `*` of the other pattern.
+ * Whether a pattern covers a resource, or everything that another pattern (`text`) covers. A letter
+ * of `pattern` never covers a `*` in `text`.
  */
 function coversText(pattern: string, text: string): boolean {
   const parts = pattern.split('*')
@@ -104,7 +104,7 @@ function coversText(pattern: string, text: string): boolean {
   return true
 }
 
-/** Whether one right includes another. */
+/** Whether the held right includes the wanted right. */
 export function coversRight(held: DecisionRight, wanted: DecisionRight): boolean {
   const { incidentTypes: types, resources } = held
   return (
@@ -173,7 +173,7 @@ function readType(value: string): string {
 }
 
 function readUntil(value: string): string {
-  // Requires a time zone, because each machine would otherwise read a different hour.
+  // Requires a time zone, because each machine would otherwise use its own time zone.
   const at = /^[\d-]+$|(Z|[+-]\d\d:\d\d)$/.test(value) ? parseTime(value) : Number.NaN
   if (Number.isNaN(at))
     throw new Error(
@@ -183,8 +183,8 @@ function readUntil(value: string): string {
 }
 
 /**
- * Returns the fault of a pattern, worded so that it can follow the name of the pattern; null if
- * there is none.
+ * Returns the fault of a pattern as words that can follow the pattern itself; null if the pattern
+ * has no fault.
  */
 export function faultOfPattern(pattern: string): string | null {
   const [kind, id] = splitAt(pattern)

@@ -7,8 +7,8 @@ import type { Site, SiteFile } from './site.ts'
 /**
  * Sources of the registry. `platform`, `import` and `enrolment` have the authority of the
  * administrator: their relations define the vicinity of an incident, in which reversible writes run
- * automatically. Entries of other sources, such as a Prometheus, are known and shown, but do not
- * extend a vicinity.
+ * automatically. Entries of all other sources, such as a Prometheus, are known and shown, but do
+ * not extend a vicinity.
  */
 export type RegistrySource = { name: string; hasAuthority: boolean }
 
@@ -30,13 +30,13 @@ export type DeclaredResource = {
 
 export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)[number]; to: ResourceRef }
 
-/** Everything that a source declares. An entry that the source no longer lists is withdrawn. */
+/** Everything that a source declares. An entry that it no longer declares is withdrawn. */
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /**
  * Throws if a source without authority declares more than its targets and, for a database, its own
- * server, which an administrator connected under that name. If such a source could list a machine,
- * a write could name a machine that nobody confirmed.
+ * server, which an administrator connected under the server's name. If the source could list a
+ * machine, a write could name a machine that nobody confirmed.
  */
 export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
@@ -115,8 +115,8 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaratio
 }
 
 /**
- * Converts the resources and relations of an inventory file. The names were checked when the file
- * was parsed.
+ * Converts the resources and relations of an inventory file. The parser of the file has already
+ * checked the names.
  */
 export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {

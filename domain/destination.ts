@@ -4,14 +4,14 @@ import { type DestinationKind, destinationKinds, type Route, route } from './rou
 
 /**
  * Destinations of notifications that people configure: kinds, options, and the fields that are
- * shown. Secrets are accepted and never shown.
+ * shown. A secret is accepted in a request and never shown.
  */
 
 export const destinationName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be small letters, digits and dashes, 40 at most, such as night-shift')
 
-/** The prefix of the name of such a destination in the outbox. */
+/** The prefix that the name of a configured destination has in the outbox. */
 export const destinationPrefix = 'to.'
 
 const oneLine = (maxChars: number) =>
@@ -20,7 +20,7 @@ const oneLine = (maxChars: number) =>
     .max(maxChars)
     .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must be one line, without control characters')
 
-/** An address that may contain a credential. */
+/** An HTTP address whose path or query may contain a credential. */
 const postUrl = z
   .string()
   .max(2_000)
@@ -86,7 +86,7 @@ const eventsHosts: Record<string, string> = {
   eu: 'https://events.eu.pagerduty.com/v2/enqueue',
 }
 
-/** A region of PagerDuty, or the address of a compatible service. */
+/** A region of PagerDuty, or the address of a service with PagerDuty's protocol. */
 const eventsAddress = z
   .string()
   .max(2_000)
@@ -103,13 +103,14 @@ const emailOptions = z
     host,
     port: z.number().int().min(1).max(65_535).default(587),
     /**
-     * `starttls` and `tls` refuse to continue without encryption. With `none` there can be no user.
+     * `starttls` and `tls` refuse to continue without encryption. With `none` no user is allowed,
+     * so that no password is sent.
      */
     tls: z.enum(['starttls', 'tls', 'none']).default('starttls'),
     user: oneLine(200).min(1).nullable().default(null),
     from: mailAddress,
     to: z.array(mailAddress).min(1, 'must have at least one address, such as ops@example.com').max(50),
-    /** Certificate authorities to trust instead of those of the system. */
+    /** Certificate authorities to trust instead of the system's authorities. */
     ca: pem.nullable().default(null),
   })
   .refine(({ tls, user }) => tls !== 'none' || user === null, {
@@ -118,7 +119,8 @@ const emailOptions = z
   })
 
 /**
- * A secret in a request. If it is absent, the stored secret stays; null removes the stored secret.
+ * A secret in a request. If the field is absent, the stored secret stays; null removes the stored
+ * secret.
  */
 const secret = (schema: z.ZodString) => schema.nullish()
 
@@ -165,7 +167,7 @@ const secretNames = ['url', 'secret', 'integrationKey', 'webhookSecret', 'passwo
 type SecretName = (typeof secretNames)[number]
 export type DestinationSecrets = Partial<Record<SecretName, string>>
 
-/** The kind of a destination and its address. */
+/** The kind of a destination, with the options and secrets that contain its address. */
 type DestinationPlace = {
   [K in DestinationKind]: { kind: K; options: OptionsOf[K]; secrets: DestinationSecrets }
 }[DestinationKind]
@@ -192,7 +194,7 @@ export const listedDestination = z.object({
   name: destinationName,
   kind: z.enum(destinationKinds),
   options: z.record(z.string(), z.unknown()),
-  /** Names of the secrets that are set. */
+  /** Names of the secrets that are set for the destination. */
   secrets: z.array(z.enum(secretNames)),
   /** The address, without a credential. */
   address: z.string(),
@@ -204,7 +206,7 @@ export const listedDestination = z.object({
 })
 export type ListedDestination = z.infer<typeof listedDestination>
 
-/** One attempt to deliver. */
+/** One attempt to deliver a notification to a destination. */
 export const destinationDelivery = z.object({
   id: z.number().int(),
   messageId: z.string(),
@@ -220,20 +222,20 @@ export const destinationDelivery = z.object({
 })
 export type DestinationDelivery = z.infer<typeof destinationDelivery>
 
-/** The address for PagerDuty's events. */
+/** Returns the address for PagerDuty's events. */
 export function toEventsUrl({ events }: OptionsOf['pagerduty']): string {
   return (Object.hasOwn(eventsHosts, events) && eventsHosts[events]) || events
 }
 
 /**
- * Whether this version could have stored the destination. Another version or a manual SQL statement
- * may have stored it.
+ * Whether this version could have stored the destination. False if another version or a manual SQL
+ * statement stored what this version does not accept.
  */
 export function isReadable({ kind, options, secrets, route, enabled }: Destination): boolean {
   return destinationPut.safeParse({ kind, options, secrets, route, enabled }).success
 }
 
-/** The receiver to which a rate limit applies. May contain a credential. */
+/** Identifies the receiver to which a rate limit applies. The text may contain a credential. */
 export function addressOf(place: DestinationPlace): string {
   switch (place.kind) {
     case 'webhook':
@@ -248,7 +250,7 @@ export function addressOf(place: DestinationPlace): string {
   }
 }
 
-/** The address as people see it, without a credential. */
+/** Returns the address of a destination as people see it, without a credential. */
 export function shownAddressOf(place: DestinationPlace): string {
   switch (place.kind) {
     case 'webhook':
@@ -262,8 +264,8 @@ export function shownAddressOf(place: DestinationPlace): string {
 }
 
 /**
- * Identifies where secrets are sent. A secret that was given for one place is never sent to
- * another.
+ * Identifies the place to which secrets are sent. A secret that was given for one place is never
+ * sent to another place.
  */
 export function secretPlaceOf(place: Pick<DestinationPlace, 'kind'> & { options: object }): string {
   const { host, port, tls, ca, events } = place.options as Record<string, unknown>

@@ -27,7 +27,7 @@ export type LogFile = z.infer<typeof logFile>
 
 const device = z.object({
   id: deviceId,
-  /** The node, host or VM on which commands run. */
+  /** The node, host or VM on which the device's commands run. */
   resource: executable,
   /**
    * The address of the agent. Null if the agent connects to the API and keeps one connection open.
@@ -38,7 +38,7 @@ const device = z.object({
   mode: meshMode,
   guests: guests.nullable(),
   timeoutSeconds: z.number().int(),
-  /** An empty list stands for all tools that the mode allows. */
+  /** The tools that the device accepts. An empty list stands for all tools that the mode allows. */
   toolsAllowed: z.array(z.string()),
   enabled: z.boolean(),
   terms: deviceTerms,
@@ -46,7 +46,7 @@ const device = z.object({
   manifestId: z.string().nullable(),
   manifestExpiresAt: z.string().nullable(),
   health: meshHealth.nullable(),
-  /** Why the last health check failed. */
+  /** Why the device's last health check failed. */
   healthProblem: z.string().nullable(),
   healthAt: z.string().nullable(),
   createdAt: z.string(),
@@ -56,12 +56,12 @@ const device = z.object({
 export type Device = z.infer<typeof device>
 
 /**
- * The current connection of an agent that connects to the API, or its last connection if there is
- * none now.
+ * The current connection of an agent that connects to the API, or its last connection if it is not
+ * connected now.
  */
 const shownConnection = z.object({
   isConnected: z.boolean(),
-  /** The time at which the connection began, or ended. */
+  /** The time at which the connection began; the time of its end if it has ended. */
   since: z.string().nullable(),
   /** The address from which the agent connects. */
   address: z.string(),
@@ -91,7 +91,7 @@ export const deviceCall = z.object({
   authority: z.string().nullable(),
   begunAt: z.string(),
   finishedAt: z.string().nullable(),
-  /** Null if the result is not known (yet). */
+  /** Whether the call succeeded; null while the result is unknown. */
   ok: z.boolean().nullable(),
   errorCode: z.string().nullable(),
   approvalStatus: z.string().nullable(),
@@ -101,18 +101,15 @@ export const deviceCall = z.object({
 })
 export type DeviceCall = z.infer<typeof deviceCall>
 
-/**
- * A call to a device with the hashes of its rows, which are compared with the journal of the
- * device.
- */
+/** A call to a device with the hashes that are compared with the journal of the device. */
 export const auditedCall = z.object({
   key: z.string(),
   requestId: z.string(),
   begunAt: z.string(),
   finishedAt: z.string().nullable(),
-  /** The hash of the journal's entry, as the device returned it. */
+  /** The hash of the journal's entry about this call, as the device returned it. */
   auditHash: z.string().nullable(),
-  /** The hash in the row of the incident; null if there is no row. */
+  /** The hash in the row of the incident's log; null if no row has it. */
   incidentHash: z.string().nullable(),
 })
 export type AuditedCall = z.infer<typeof auditedCall>

@@ -15,8 +15,8 @@ export function digestOf(value: unknown): string {
 }
 
 /**
- * Replaces what PostgreSQL cannot store: U+0000 and lone surrogates become U+FFFD, in keys too.
- * Leaves out what JSON cannot express (undefined, functions), as JSON.stringify does.
+ * Replaces characters that PostgreSQL cannot store: U+0000 and lone surrogates become U+FFFD, in
+ * keys too. Leaves out what JSON cannot express (undefined, functions), as JSON.stringify does.
  */
 export function cleanJson<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('\u0000', '\uFFFD').toWellFormed() as T
@@ -39,8 +39,8 @@ export function cleanJson<T>(value: T): T {
 
 /**
  * Computes the digest of an action. An approval is bound to this digest, a denial forbids it, and
- * the core API requires it. The digest covers the tool and the fields that make two calls the same
- * action, without absent fields and `reason`.
+ * the core API requires it. The digest covers the tool and the arguments, without absent arguments
+ * and `reason`.
  */
 export function actionDigest(tool: string, identity: Record<string, unknown>): string {
   const kept = Object.entries(identity).filter(

@@ -6,8 +6,8 @@ import { planOfDryRun } from './placement.ts'
 import { sayAction, toSentence } from './say.ts'
 
 /**
- * Lists writes with their verification, newest first; then actions that were refused, denied or not
- * answered.
+ * Lists writes with their verification, newest first; then actions that the policy refused, and
+ * actions that people denied or did not answer.
  */
 export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'] {
   const done: IncidentBrief['done'] = []
@@ -71,12 +71,12 @@ function tellQuestion(
   return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(question ? [question.seq] : []), event.seq] }
 }
 
-/** How many lines of output are shown while a call runs. */
+/** How many lines of a call's output are shown while the call runs. */
 const shownLines = 20
 
 /**
  * Computes the progress of an approved call from its rows; null until the call starts. `events`:
- * the rows of its attempt, oldest first.
+ * the log rows of the call's attempt, oldest first.
  */
 export function foldCallRun(
   events: readonly IncidentEvent[],
@@ -108,8 +108,8 @@ export function foldCallRun(
 const stepStates = { OK: 'done', FAILED: 'failed', SKIPPED: 'skipped' } as const
 
 /**
- * Lists the steps of the plan, and steps that the plan does not contain. A call that has ended has
- * no waiting steps.
+ * Lists the steps of the plan, then steps that ran but are not in the plan. A call that has ended
+ * has no waiting steps.
  */
 function foldSteps(rows: readonly IncidentEvent[], dryRun: Approval['dryRun'], isOver: boolean): CallRun['steps'] {
   const steps = new Map<number, CallRun['steps'][number]>()

@@ -5,7 +5,7 @@
  */
 
 type Duty = {
-  /** The condition under which the part counts as failed. */
+  /** The condition under which the part counts as failed, in words. */
   lostWhen: string
   /** The remedy, if the part itself reports none. */
   remedy: string
@@ -117,8 +117,8 @@ export const duties = {
 export type DutyName = keyof typeof duties
 
 /**
- * Finds the entry of a part. There may be several parts with one entry, such as `budget of the
- * day`.
+ * Finds the entry about a part. Several parts share an entry: `budget of the day` and `budget of
+ * the month` have the entry `budget`.
  */
 export function dutyOf(part: string): Duty | null {
   const [name = ''] = part.split(' of the ')

@@ -14,8 +14,8 @@ export function failedEnvelope(rule: string, message: string, data?: unknown): E
 }
 
 /**
- * Whether the core API responded "not yet", so that the same request may be sent again: a request
- * with this key is running, the database is unavailable, or too many requests are running.
+ * Whether the core API responded that the request may be sent again: a request with this key is
+ * running, the database is unavailable, or too many requests are running.
  */
 export function saysNotYet(status: unknown, code: unknown): boolean {
   return status === 429 || code === 'IN_PROGRESS' || code === 'DATABASE_UNAVAILABLE'
@@ -38,8 +38,8 @@ export function blockedEnvelope(code: ErrorClass, rule: string, message: string)
 }
 
 /**
- * Builds the result of a refused call for the model: the problem, the remedy, and whether there is
- * one.
+ * Builds the result of a refused call for the model: the problem and its remedy, or that there is
+ * no remedy.
  */
 export function refusedEnvelope(refusal: {
   code: string
@@ -67,14 +67,14 @@ export function refusedEnvelope(refusal: {
 export const readObserved = 'read-only: its answer is the result'
 
 /**
- * The outcome of verifying a write. `held`, `not_held`: a read showed whether the condition is
+ * The outcome of verifying a write. `held`, `not_held`: a read showed whether the postcondition is
  * true. `open`: the state cannot be read at the moment. `unproven`: the write ran, but has no
- * condition that could be read.
+ * postcondition that code could read.
  */
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
 export type VerificationOutcome = (typeof verificationOutcomes)[number]
 
-/** The verification of one step of a plan. Steps may have different results. */
+/** The verification of one step of a plan. The steps of one plan may have different results. */
 export type StepVerification = {
   step: number
   vm: string
@@ -86,17 +86,17 @@ export type StepVerification = {
 /** How a write is proven: code reads the state, or a person checks. */
 export const proof = z.object({
   by: z.enum(['state', 'nothing']),
-  /** `state`: the condition. `nothing`: where a person checks. */
+  /** `state`: the condition that code reads. `nothing`: where a person can check the result. */
   text: z.string(),
 })
 export type PostconditionProof = z.infer<typeof proof>
 
-/** Fields for programs, that contain no fact about the incident. Rows keep these fields. */
+/** Fields for programs, without facts about the incident. Rows of the log keep these fields. */
 const recordKeeping = new Set([
   ...['audit_hash', 'request_id', 'duration_ms', 'cmd_executed', 'prevHash', 'hash', 'stepKey', 'fingerprint'],
   ...['planDigest', 'stateFingerprint', 'currentFingerprint', 'capabilities'],
 ])
-/** Fields that are left out if they have their usual value. */
+/** Fields that are left out if they have the value listed here. */
 const usual: Readonly<Record<string, unknown>> = {
   approval_status: 'auto_approved',
   truncated: false,
@@ -109,14 +109,14 @@ const usual: Readonly<Record<string, unknown>> = {
 }
 /** Lists that are left out if they are empty. */
 const oftenEmpty = new Set(['pinnedTo', 'forbiddenHosts', 'aliases', 'needs', 'readable', 'about'])
-/** The key of a write in this attempt, which the core API returns. */
+/** A write's key in its attempt, which the core API returns. */
 const ownKey = /^inc_[0-9a-z]{26}\.\d+:/
 
 /**
- * Removes from the result of a tool what is repeated or uninformative: empty fields, digests,
+ * Removes repeated and uninformative parts from the result of a tool: empty fields, digests,
  * request ids, the requested device, blanks at the end of lines, and the end of a long digest. The
- * row keeps every other field word for word. Results that differ only in the removed parts become
- * equal.
+ * row of the log keeps every other field word for word. Results that differ only in the removed
+ * parts become equal.
  */
 export function withoutNoise(data: unknown): unknown {
   if (typeof data === 'string') return data.replace(/[ \t]{4,}$/gm, '')
@@ -130,22 +130,22 @@ export function withoutNoise(data: unknown): unknown {
 
 /** How many characters of a digest identify a whole response within one incident. */
 const shownDigest = 12
-/** Whether this is the digest of a whole response of a source, next to its summary. */
+/** Whether the field is the digest of a source's whole response, beside its summary. */
 const isWholesDigest = (key: string, data: object) => key === 'digest' && 'source' in data && 'summary' in data
 
 const isLabels = (key: string) => key === 'labels'
 
-/** Returns an alert's labels without its name, which is a separate field. */
+/** Returns an alert's labels without `alertname` if `alertname` is also the field `name`. */
 function unnamed({ name }: { name?: unknown }, labels: unknown): unknown {
   if (labels === null || typeof labels !== 'object') return labels
   const { alertname, ...others } = labels as Record<string, unknown>
   return alertname !== undefined && alertname === name ? others : labels
 }
 
-/** Fields of a log row that a reader needs. The other fields only serve storage. */
+/** Fields of a log row that a model needs. All other fields only serve storage. */
 const toldOfRow = new Set(['seq', 'at', 'attempt', 'actor', 'action', 'kind', 'detail'])
 const keptOfPlan = new Set(['createdAt', 'incidentId', 'lowerBound', 'proof'])
-/** Fields of a runbook that a reader needs. The other fields only serve storage. */
+/** Fields of a runbook that a model needs. All other fields only serve storage. */
 const toldOfRunbook = new Set(['name', 'body'])
 
 function isNoise(key: string, value: unknown, fields: Record<string, unknown>): boolean {
@@ -161,9 +161,7 @@ function isNoise(key: string, value: unknown, fields: Record<string, unknown>): 
   return key === 'device' && isOwnDevice(value, fields)
 }
 
-/**
- * Whether a value is repeated in the same object, or follows from the other fields of that object.
- */
+/** Whether a value is repeated in its object, or follows from other fields of its object. */
 function saysAgain(key: string, value: unknown, fields: Record<string, unknown>): boolean {
   if (key === 'name') return value === fields.id
   if (key === 'template') return value === fields.sample
@@ -179,9 +177,7 @@ function saysAgain(key: string, value: unknown, fields: Record<string, unknown>)
   )
 }
 
-/**
- * Whether the device is the resource of the result under the same name, and has no further facts.
- */
+/** Whether the field `device` only repeats the resource of the result. */
 function isOwnDevice(device: unknown, { on, id, node, vm }: Record<string, unknown>): boolean {
   if (typeof device === 'string') return device === (on as { id?: unknown } | undefined)?.id
   const { capabilities: _, id: own, mode = 'all', ...more } = device as Record<string, unknown>

@@ -14,9 +14,9 @@ export const erasureRefusals = {
 const refusal = z.enum(Object.keys(erasureRefusals) as [keyof typeof erasureRefusals])
 export type ErasureRefusal = z.infer<typeof refusal>
 
-/** How many rows an erasure would change, or has changed, by table. */
+/** How many rows an erasure of a person would change, or has changed, by table. */
 export const erasure = z.object({
-  /** The pseudonym that replaces the person; null before an erasure. */
+  /** The pseudonym that replaces the person's name; null before an erasure. */
   pseudonym: z.string().nullable(),
   rows: z.record(z.string(), z.number().int()),
   refusal: refusal.nullable(),

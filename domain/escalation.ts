@@ -7,7 +7,7 @@ import type { Incident } from './incident.ts'
 import { resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 
-/** The report for a person who takes over an incident: plain sentences, no raw data. */
+/** The report for a person who takes over an incident: plain sentences without raw data. */
 export type EscalationReport = {
   name: string
   severity: string
@@ -15,15 +15,14 @@ export type EscalationReport = {
   since: string
   found: string[]
   ruledOut: string[]
-  /** Resources that were healthy at the last read. In rows of 0.2.0 they are in `ruledOut`. */
+  /** Resources that were healthy at the last read. Rows of 0.2.0 list them in `ruledOut`. */
   checked?: string[]
   /** Actions that people denied. */
   denied?: string[]
   changed: string[]
   nextStep: string
   /**
-   * The certainty of the cause. Absent if nobody stated the certainty, and in rows of earlier
-   * versions.
+   * The certainty of the cause. Absent if the agent stated none, and in rows of earlier versions.
    */
   certainty?: Certainty
 }
@@ -60,8 +59,8 @@ type Ending = {
 }
 
 /**
- * Computes a hand-over report from the rows of the newest attempt. Has no side effect and never
- * throws.
+ * Computes the report for the person who takes over from the log rows of the newest attempt. Has no
+ * side effect and never throws.
  */
 export function escalationReport(
   incident: Pick<Incident, 'title' | 'severity' | 'resource' | 'attempt' | 'createdAt'>,
@@ -84,7 +83,7 @@ export function escalationReport(
       ...ill.map(({ key, health, said }) => said ?? `${key} was ${health} at the last check`),
       ...remarksOf(own),
     ].slice(0, listed),
-    // Lists only refuted hypotheses as ruled out.
+    // Lists as ruled out only hypotheses that were refuted.
     ruledOut: causes
       .filter(({ state }) => state === 'refuted')
       .map(tellCause)
@@ -97,7 +96,7 @@ export function escalationReport(
   }
 }
 
-/** Describes a hypothesis in a sentence: its state, and the rows that show it. */
+/** Describes a hypothesis in a sentence: its state, and the rows that show the state. */
 function tellCause(cause: Hypothesis): string {
   return plainWords(formatHypothesis(cause))
 }
@@ -119,7 +118,7 @@ function healthSeen(events: readonly IncidentEvent[]): { key: string; health: st
   return [...seen].map(([key, { health, said }]) => ({ key, health, said }))
 }
 
-/** Lists the findings that the agent recorded. */
+/** Lists the findings that the agent recorded in the log. */
 function remarksOf(events: readonly IncidentEvent[]): string[] {
   return events.flatMap((event) =>
     event.kind === 'commented' &&
@@ -152,7 +151,7 @@ function changes(events: readonly IncidentEvent[]): string[] {
   })
 }
 
-/** The first step for the person, by the code of the ending, if the agent did not name one. */
+/** The first step for a person, by the code of the ending, if the agent named no step. */
 const nextSteps: Record<string, string> = {
   AGENT: 'Read the timeline and decide what the agent could not',
   PERSON: 'Ask the person who escalated the incident',

@@ -14,19 +14,19 @@ import type { Grade } from './trust.ts'
 import type { RecordedUndo, Undoes } from './undo.ts'
 
 /**
- * Metadata of each kind of row in an incident's log. Rows are stored for good, so names and shapes
- * must not change.
+ * Metadata of each kind of row in an incident's log. Rows are stored for good, so the names and
+ * shapes of their fields must not change.
  */
 
-/** The subject of the incident, stated once, in the row that opened it. */
+/** The type, severity, title and resource of an incident, in the row that opened the incident. */
 export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
 
 /**
- * Codes of notes about an incident that are not written by its runs. Pages and tests read the code,
- * people read the text.
+ * Codes of notes about an incident that are not written by its runs. Pages and tests read the code
+ * of a note; people read its text.
  */
 export type NotedCode =
-  /** Spending has reached this percentage of a model budget. */
+  /** Spending has reached this percentage of the model budget of the day or month. */
   | `budget_${'day' | 'month'}_${80 | 100}`
   | 'watch_started'
   | 'watch_over'
@@ -49,13 +49,13 @@ export type NotedCode =
   | 'ending_kept'
   | 'approval_extended'
   | 'approval_passed'
-  /** A person acts directly on the same resource. */
+  /** A person acts directly on the incident's resource. */
   | 'manual_change'
   /** A person requested the undo of a write, and it was carried out or refused. */
   | 'undo_asked'
   | 'undone'
   | 'undo_refused'
-  /** A signal without a token withdrew the questions of the run. */
+  /** A signal at Temporal without a decision token withdrew the questions of the run. */
   | 'withdrawn_at_temporal'
   | 'kept'
   | 'taken'
@@ -73,7 +73,7 @@ export type NotedCode =
    * A repair failed or did not last, so its tool needs approval in this incident type from now on.
    */
   | 'trust_lost'
-  /** A person graded the cause as wrong. The tool's writes already required approval. */
+  /** A person graded the cause as wrong. Writes of the tool already required approval. */
   | 'called_wrong'
   | 'model_route'
   /** The page of a new incident was delayed, sent, or not needed. */
@@ -82,7 +82,7 @@ export type NotedCode =
   | 'page_spared'
   /** A question at night woke nobody, because the budget of wakes is used up. */
   | 'wake_held'
-  /** No destination accepted the morning card, so people were woken when the night ended. */
+  /** No destination accepted the morning card, so a page woke people when the night ended. */
   | 'wake_late'
   /** A task that remained when the incident ended as mitigated. */
   | 'follow_up_opened'
@@ -91,34 +91,35 @@ export type NotedCode =
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
-/** One proposed call. `arguments` is null if they cannot be parsed; `problem` then explains why. */
+/** One proposed call. `arguments` is null if they cannot be parsed, for the reason `problem`. */
 export type ProposedCall = {
   id: string
   tool: string
   arguments: Record<string, unknown> | null
   problem: string | null
   /**
-   * True if a secret was removed from the arguments before they were stored. Such a call is
-   * refused.
+   * True if a secret was removed from the arguments before they were stored. A call with a secret
+   * is refused.
    */
   secret?: boolean
-  /** The name of the tool as the model wrote it, if code corrected it: `fs.read`. */
+  /** The tool's name as the model wrote it (`fs.read`), if code corrected the name. */
   spelled?: string
   /**
-   * The form in which the call was written, if not as a tool call: a text form, or `loose_json`.
+   * The form in which the model wrote the call, if not as a tool call: a text form, or
+   * `loose_json`.
    */
   written?: string
-  /** Values that code converted, for example null to an absent field, or digits to a number. */
+  /** Arguments that code converted, for example null to an absent field, or digits to a number. */
   read?: { field: string; from: unknown; to: unknown }[]
 }
 
-/** A body that is too large for its row. The whole body is in `result_body` under its digest. */
+/** A text that is too large for its row. The whole text is in `result_body` under its digest. */
 export type BodyRef = { digest: string; bytes: number; head: string; tail: string }
 
 export type ConfigInForce = Record<string, { value: unknown; source: string }>
 
 /**
- * Facts outside the log on which a policy decision was based. Their types are those of the kernel
+ * Facts outside the log on which a policy decision was based. The types are those of the kernel
  * (`Policy`, `Call`), stored as plain data.
  */
 export type JudgedBasis = {
@@ -139,20 +140,20 @@ export type EventMetadata = {
     truncatedAlerts: number
     cappedFields: string[]
     outcome: string
-    /** The sender's word for an end that proves nothing. */
+    /** The sender's word for an end of the alert that proves nothing. */
     endReason?: string
     /**
      * The incident that the alert opened. Absent in rows up to 0.2, and if no incident was opened.
      */
     opened?: OpenedIncident
     /**
-     * How the resource of the incident was searched for, if the alert opened one. Absent in older
-     * rows.
+     * How the resource of the opened incident was searched for. Absent in older rows, and if the
+     * alert opened no incident.
      */
     about?: Omit<AlertResource, 'resource'>
   }
   /**
-   * A read that code makes without a run: after a repair, for an expected state, or after many
+   * A read that code makes outside a run: after a repair, for an expected state, or after many
    * alerts ended.
    */
   looked: {
@@ -161,19 +162,20 @@ export type EventMetadata = {
     resource: 'nominal' | 'degraded' | 'unknown' | null
     about: ResourceRef[]
     observed: string
-    /** The state of the resource, as far as it is compared with an expected state. */
+    /** The part of the resource's state that is compared with an expected state. */
     state: Record<string, unknown> | null
   }
   noted: {
     code: NotedCode
     text: string
-    /** For `model_route`: the declared names of the old and new model. */
+    /** For `model_route`: the declared names of the previous and the new model. */
     route?: { from: string; to: string }
-    /** The approval that was extended, and its new end. Absent before 0.3. */
+    /** The approval that was extended, and the new end of its time. Absent before 0.3. */
     approvalId?: string
     expiresAt?: string
     /**
-     * For `follow_up_…`: the state of the task after this row. `ownerId`: a person. `dueOn`: a day.
+     * For `follow_up_…`: the state of the task after this row. `ownerId`: a person. `dueOn`: a
+     * date.
      */
     followUp?: { ownerId: string | null; group: string | null; dueOn: string; isClosed: boolean }
     /** For an undo: the step key of the write, and the incident that undoes the write. */
@@ -185,8 +187,8 @@ export type EventMetadata = {
     groupId: string
     workflowId: string
     /**
-     * The first run of the workflow that claimed the incident; later runs continue it. Absent in
-     * rows of 0.1.0.
+     * The first Temporal run of the workflow that claimed the incident; later Temporal runs
+     * continue the workflow. Absent in rows of 0.1.0.
      */
     runId?: string
     config: ConfigInForce
@@ -194,22 +196,22 @@ export type EventMetadata = {
   context_assembled: {
     prompt: BodyRef
     tools: BodyRef
-    /** Tools that `more_tools` adds. Absent if all tools are offered at once. */
+    /** Tools that the tool `more_tools` adds. Absent if all tools are offered at once. */
     more?: BodyRef
     context: BodyRef
-    /** Runbooks that the model received: one in full, others by name. Absent if none fits. */
+    /** Runbooks that the model received: one in full, more by name. Absent if no runbook fits. */
     runbooks?: BodyRef
-    /** The runbook given in full: its name, digest and origin; null if none fits well enough. */
+    /** The runbook given in full: its name, digest and origin; null if no runbook fits. */
     runbook?: RunbookGiven | null
     protocol: 'native' | 'json'
     model: string
-    /** The declared name of the model, if the settings name one. */
+    /** The model's name in the settings, if the settings name one. */
     route?: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>
     hintFrom: string | null
     /**
      * Reads on which the ending of the leader was based, with the names of this incident. Absent if
-     * none can be repeated here.
+     * no read can be repeated in this incident.
      */
     looks?: LeaderLooks
     maxTurns: number
@@ -229,7 +231,7 @@ export type EventMetadata = {
     usage: TokenUsage
     model: string
     /**
-     * The address of the model server without credentials, and the declared name of the model.
+     * The address of the model server without credentials, and the model's name in the settings.
      * Absent in old rows.
      */
     server?: string
@@ -260,7 +262,7 @@ export type EventMetadata = {
     code: string
     reason: string
     hint: string | null
-    /** Data from a fixed set of fields, with which a program can correct the call. */
+    /** Data in a fixed set of fields, with which a program can correct the call. */
     details?: Record<string, unknown>
     phase?: string
     /**
@@ -275,17 +277,17 @@ export type EventMetadata = {
     policyVersion: string
     foldedSeq: number
     /**
-     * All other inputs of the policy decision. With the rows up to `foldedSeq` they let `policy
-     * replay` repeat the decision.
+     * All other inputs of the policy decision. Together with the rows up to `foldedSeq`, the inputs
+     * let `policy replay` repeat the decision.
      */
     basis?: JudgedBasis
     approvalId: string | null
     /**
-     * The incident whose question about the same action this call waits for. One answer serves both
-     * incidents.
+     * The incident that has already asked people about this action. This call waits for its answer,
+     * which serves both incidents.
      */
     joins?: string
-    /** The dry run of a write in shadow, which is stored nowhere else. */
+    /** The dry run of a write in shadow, which is stored only here. */
     shadow?: string
   }
   tool_started: {
@@ -298,7 +300,7 @@ export type EventMetadata = {
     actionDigest: string
     approvalId: string | null
   }
-  /** Output of a long operation while it runs. `left`: the number of omitted lines. */
+  /** Output of a long operation while the operation runs. `left`: the number of omitted lines. */
   tool_output: { callId: string; tool: string; lines: string[]; left: number }
   tool_finished: {
     callId: string
@@ -308,20 +310,20 @@ export type EventMetadata = {
     targets: ResourceRef[]
     outcome: 'done' | 'failed' | 'indeterminate'
     /**
-     * The result envelope, without `data` if that was too large. `body` then shows where it is
-     * stored.
+     * The result of the call, without `data` if `data` is too large. `body` then shows where `data`
+     * is stored.
      */
     result: Envelope
     body: BodyRef | null
     discovered: DiscoveredThing[]
     /**
-     * Names that the read listed, each with kind and namespace. Absent in older rows, and if there
-     * are none.
+     * Names that the read listed, each with kind and namespace. Absent in older rows, and if the
+     * read listed no names.
      */
     listed?: ListedNames
     durationMs: number
     /**
-     * The result in one line for people. Absent in older rows, and if there is nothing to report.
+     * The result in one line for people. Absent in older rows, and if the result has no such line.
      */
     said?: string
     /** Changes that a write made. Absent for reads and in rows of earlier versions. */
@@ -333,7 +335,7 @@ export type EventMetadata = {
     undo?: RecordedUndo
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
-  /** SKIPPED: the step never began. */
+  /** SKIPPED: the step of the plan never began. */
   step_finished: { callId: string; step: number; status: 'OK' | 'FAILED' | 'SKIPPED'; detail: string }
   verification: {
     callId: string
@@ -341,11 +343,12 @@ export type EventMetadata = {
     targets: ResourceRef[]
     writeSeq: number
     outcome: VerificationOutcome
-    /** The condition that was verified; empty if the write has none. */
+    /** The condition that was verified; empty if the write has no condition. */
     postcondition: string
     observed: string
     /**
-     * The result of each step of a plan. Absent for other writes and in rows of earlier versions.
+     * The result of each step of a plan. Absent for writes without a plan, and in rows of earlier
+     * versions.
      */
     steps?: StepVerification[]
   }
@@ -360,10 +363,11 @@ export type EventMetadata = {
     summary: string
     expiresAt: string
     replaces: string | null
-    /** Attachments of the dry run that was shown, by the digest of their bytes. */
+    /** Attachments of the dry run that people saw, by the digest of their bytes. */
     attachments?: { name: string; digest: string }[]
     /**
-     * The digest of everything that was shown (`shownDigest`). Absent in rows of 0.2 and before.
+     * The digest of everything that the card showed (`shownDigest`). Absent in rows of 0.2 and
+     * before.
      */
     shown?: string
   }
@@ -372,7 +376,7 @@ export type EventMetadata = {
     callId: string
     decision: 'approve' | 'deny'
     reason: string | null
-    /** Hosts that this person states to be off. Valid only for this approval. */
+    /** Hosts that the person states to be off. The statement is valid only for this approval. */
     hostIsOff?: string[]
     category?: string | null
     /** For a denial "not now": when the action may be requested again. */
@@ -380,14 +384,14 @@ export type EventMetadata = {
     via: string
     status: string
     actionDigest: string
-    /** The person, the time and the settings. Absent in rows up to 0.2. */
+    /** The person, and the times that the decision set. Absent in rows up to 0.2. */
     operatorId?: string
     at?: string
     decidedAt?: string | null
     useBy?: string | null
     /**
-     * The incident that asked and has the decision, if this row's incident only waited for that
-     * decision.
+     * The incident that asked people and has the decision, if this row's incident only waited for
+     * it.
      */
     joined?: string
   }
@@ -397,7 +401,7 @@ export type EventMetadata = {
     callId: string
     reason: string
     edited?: Record<string, unknown>
-    /** The person who changed the arguments. */
+    /** The person who changed the arguments, which withdrew this approval. */
     operatorId?: string
     decidedAt?: string | null
   }
@@ -410,19 +414,19 @@ export type EventMetadata = {
     used: number
   }
   /**
-   * `by`: the signed-in person who made the attempt. Absent if nobody was signed in, or if that
-   * person is the subject.
+   * `by`: the signed-in person who made the forbidden attempt. Absent if nobody was signed in, or
+   * if this person is the subject.
    */
   security_event: { code: string; door: string; subject: string; detail: string; by?: string }
   resolved: {
     resolution: string
     outcome: ResolveOutcome
     claims: StoredClaim[]
-    /** Sentences of the resolution that no row shows. */
+    /** Sentences of the resolution that no log row shows. */
     unshown?: UnshownSentence[]
     confidence: string | null
     certainty?: Certainty
-    /** The certainty that the agent stated, if code lowered it. */
+    /** The certainty that the agent stated, if code lowered the certainty. */
     claimed?: Certainty
   }
   escalated: {
@@ -430,7 +434,7 @@ export type EventMetadata = {
     code: string
     severity: Severity
     category?: EscalationCategory
-    /** A summary for the person who takes over. */
+    /** The report for the person who takes over. */
     report?: EscalationReport
     unshown?: UnshownSentence[]
     certainty?: Certainty
@@ -452,8 +456,8 @@ export type EventMetadata = {
   }
   notified: { destination: string; trigger: string; status: string; attempts: number }
   /**
-   * A write that a person requested, and the state of its targets at that time. `alone`: an admin
-   * acted without a second person.
+   * A write that a person requested, and the state of its targets at the time of the request.
+   * `alone`: an admin acted without a second person.
    */
   change_requested: {
     tool: string
@@ -464,20 +468,20 @@ export type EventMetadata = {
     reason: string
     operatorId: string
     name: string
-    /** The subject of the incident. Absent in rows of earlier versions. */
+    /** Type, severity, title and resource of the incident. Absent in rows of earlier versions. */
     opened?: OpenedIncident
     alone: boolean
-    /** Hosts that this person states to be off. */
+    /** Hosts that the requesting person states to be off. */
     hostIsOff?: string[]
     /**
-     * Whether the credential of the request may also decide. If the credential may not decide, the
-     * request does not count as a vote.
+     * Whether the credential of the request may also decide. If not, the request does not count as
+     * a vote.
      */
     mayVote: boolean
-    /** The write that this write undoes. */
+    /** The earlier write that this write undoes. */
     undoes?: Undoes
   }
-  /** A second person's review of a write that was done alone. */
+  /** A second person's review of a write that an admin did alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }
   /**
    * A person's grade of a cause or, with a call, of a write in shadow. Only the newest grade

@@ -13,12 +13,13 @@ export type {
 
 /**
  * The grammar of an incident's log. An attempt begins with `claimed` and `context_assembled`. A
- * turn is one `model_answered` (or `model_failed`), and one `call_judged` for each proposed call. A
- * call that runs continues with `tool_started`, any `tool_output`, and `tool_finished`. A call that
- * people are asked about continues with the rows of its approval and another `call_judged`.
- * `verification` follows a write. An attempt ends with `resolved`, `escalated` or `cancelled`. A
- * person's own write begins with `change_requested`, and a turn takes its call from that row. Reads
- * that code makes for a follower come after the calls of a turn (`isCallOfCode`).
+ * turn consists of one `model_answered` (or `model_failed`), and of one `call_judged` for each
+ * proposed call. A call that runs continues with `tool_started`, any `tool_output`, and
+ * `tool_finished`. A call that people are asked about continues with the rows of its approval and
+ * another `call_judged`. `verification` follows a write. An attempt ends with `resolved`,
+ * `escalated` or `cancelled`. A person's own write begins with `change_requested`, and a turn takes
+ * its call from that row. Reads that code makes for a follower come after the calls of a turn
+ * (`isCallOfCode`).
  */
 export const eventKind = z.enum([
   'alert_received',
@@ -57,7 +58,7 @@ export const eventKind = z.enum([
 ])
 export type EventKind = z.infer<typeof eventKind>
 
-/** Actions by which the timeline and older consumers filter. */
+/** Actions of log rows, by which the timeline and older consumers filter. */
 export const eventAction = z.enum([
   'investigated',
   'attempted_fix',
@@ -78,7 +79,8 @@ export const agentActor = 'agent:incident-investigator'
 export const systemActor = 'system:nightshift'
 
 /**
- * A row as stored, exported and streamed. `at`: UTC with microseconds, exactly as it was hashed.
+ * A row of an incident's log as it is stored, exported and streamed. `at`: UTC with microseconds,
+ * exactly as the row was hashed.
  */
 export type IncidentEvent<K extends EventKind = EventKind> = {
   [P in K]: {
@@ -99,7 +101,7 @@ export type IncidentEvent<K extends EventKind = EventKind> = {
   }
 }[K]
 
-/** The input of `append()`, which itself sets the row's number, time and hash. */
+/** The input of `append()`, which sets the number, time and hash of the new row itself. */
 export type NewEvent<K extends EventKind = EventKind> = {
   [P in K]: {
     kind: P

@@ -9,7 +9,7 @@ export const expectation = z.object({
   about: z.string(),
   until: z.string(),
   reason: z.string(),
-  /** The state when a person marked the alert as expected. */
+  /** The state of the subject when a person marked it as expected. */
   state: z.record(z.string(), z.unknown()),
   createdBy: z.string(),
   createdAt: z.string(),

@@ -1,29 +1,29 @@
 import { measuresOthers } from './alert-machines.ts'
 
 /**
- * Finds machines that run exporters for other machines. In alerts of such exporters, `instance` is
- * the address of the exporter, not of the subject.
+ * Finds machines that run exporters which measure other machines. In alerts of these exporters,
+ * `instance` is the address of the exporter, not of the subject.
  */
 
 /**
- * The attribute that marks, in an inventory, a machine with exporters for other machines, and the
- * targets on that machine.
+ * The attribute by which an inventory marks a machine that runs exporters for other machines, and
+ * the targets on this machine.
  */
 export const runsExportersAttribute = 'runs_exporters'
 
 /**
- * A machine counts as a monitoring host if it has at least this many jobs that are scraped on no
- * other machine, and one of these jobs measures other machines.
+ * Minimum number of scrape jobs that only this machine has, for the machine to count as a
+ * monitoring host. One of the jobs must also measure other machines.
  */
 const minJobs = 4
 
-/** A job that is scraped on a machine. `machine`: the key of the machine. */
+/** A scrape job with a target on a machine. `machine`: the key of the machine. */
 type ScrapedJob = { job: string; machine: string }
 
 /**
- * Finds machines with several jobs that are scraped nowhere else, such as those of blackbox and
- * Proxmox VE. (Exporters of nodes and databases also run on other machines.) At least one of the
- * jobs must measure other machines, so that a single server with all services does not count.
+ * Finds machines with several scrape jobs that no other machine has, such as blackbox and Proxmox
+ * VE. (Jobs for nodes and databases have targets on many machines.) At least one of the jobs must
+ * measure other machines, so that a single server with all services does not count.
  */
 export function findExporterHosts(scraped: readonly ScrapedJob[]): Set<string> {
   const machinesOf = new Map<string, Set<string>>()

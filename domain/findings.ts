@@ -1,7 +1,7 @@
 import type { Counts, Findings } from './chain.ts'
 import { formatNumber } from './format.ts'
 
-/** Formats `50 incidents, 1,843 rows of the log, 12 votes`. */
+/** Formats numbers of rows by kind: `50 incidents, 1,843 rows of the log, 12 votes`. */
 export function formatCounts(counts: Counts): string {
   return Object.entries(counts)
     .filter(([, count]) => count > 0)
@@ -9,7 +9,7 @@ export function formatCounts(counts: Counts): string {
     .join(', ')
 }
 
-/** Converts a plural kind to the singular: `rows of the log`, `people`, `standing grants`. */
+/** Converts a plural kind to the singular: `rows of the log` becomes `row of the log`. */
 function toSingular(kind: string): string {
   if (kind === 'people') return 'person'
   const [noun = '', ...rest] = kind.split(/(?= of )/)
@@ -19,7 +19,7 @@ function toSingular(kind: string): string {
 }
 
 /**
- * Describes what could not be checked because older rows leave it out; null if everything was
+ * Describes what could not be checked because older rows lack the data; null if everything was
  * checked.
  */
 export function formatUntold({ untold }: Pick<Findings, 'untold'>): string | null {

@@ -4,8 +4,8 @@ import type { VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
 /**
- * An approval within this many seconds after the question is counted separately, because perhaps
- * nobody read the question.
+ * Seconds after a question within which an approval is counted separately, because perhaps nobody
+ * read the question.
  */
 export const hastySeconds = 5
 
@@ -13,8 +13,8 @@ export const hastySeconds = 5
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 
 /**
- * Describes what an ended approval changed. Null while the approval is pending, and if the log
- * describes it.
+ * Describes what happened to the action of an ended approval. Null while the approval is pending,
+ * and if the log describes the end.
  */
 export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string | null {
   switch (status) {
@@ -33,7 +33,7 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
   }
 }
 
-/** Titles of the secondary parts of a card: what the call did, its dry run, its arguments. */
+/** Titles of the secondary parts of a card: the result of the call, its dry run, its arguments. */
 export const partTitles = {
   running: 'What it does',
   ran: 'What it did',
@@ -42,7 +42,7 @@ export const partTitles = {
   next: 'Next calls of the same answer',
 }
 
-/** Formats ` and 2 more calls of the same answer` of the model; empty for no other call. */
+/** Formats ` and 2 more calls of the same answer` of the model; empty if there are none. */
 export function formatAlsoAsked(count = 0): string {
   return count === 0 ? '' : ` and ${count === 1 ? '1 more call' : `${count} more calls`} of the same answer`
 }
@@ -53,12 +53,12 @@ const verdictWords: Record<NonNullable<NextCall['verdict']>, string> = {
   refuse: 'would be refused now',
 }
 
-/** Formats `converge shard on web-2 (medium risk): needs its own approval`. */
+/** Formats a further call: `converge shard on web-2 (medium risk): needs its own approval`. */
 export function formatNextCall({ tool, about, risk, verdict }: NextCall): string {
   return `${withSpaces(tool)}${about ? ` on ${about}` : ''} (${risk} risk): ${verdict ? verdictWords[verdict] : 'could not be judged now'}`
 }
 
-/** Describes the state of an approved call in a sentence. */
+/** Describes in a sentence how far an approved call is, or how it ended. */
 export function formatRunOutcome({ outcome, verification }: CallRun): string {
   if (outcome === 'running') return 'The action runs now.'
   if (outcome === 'failed') return 'The action failed.'
@@ -76,8 +76,8 @@ export function formatRunOutcome({ outcome, verification }: CallRun): string {
 }
 
 /**
- * Whether an argument must be read word by word, for example a command. Other arguments are names
- * and numbers that the title repeats.
+ * Whether the arguments must be read word by word, for example a command. All other arguments are
+ * names and numbers that the title repeats.
  */
 export function isReadExactly({ arguments: args, dryRun }: Pick<Approval, 'arguments' | 'dryRun'>): boolean {
   return !dryRun.possible || Object.entries(args).some(([name, value]) => name !== 'reason' && hasWords(value))
@@ -117,8 +117,8 @@ export function listDecisions(approval: Approval): string[] {
 }
 
 /**
- * The dry run on a device for people: `lines` has facts and output, `untried` a sentence for each
- * part that was not tried.
+ * The dry run on a device, for people. `lines`: facts and output. `untried`: a sentence for each
+ * part of the action that was not tried.
  */
 export type Rehearsal = { lines: string[]; untried: string[] }
 
@@ -126,8 +126,8 @@ type Fields = Record<string, unknown>
 
 /**
  * Reads a device's result of a dry run: a diff and checks on a copy, or facts, one per line. Null
- * if there is none, or if its form is unknown, so that it is shown unchanged. Uses no zod schema,
- * because the web page contains none.
+ * if there is no result, or if its form is unknown; the dry run is then shown unchanged. Uses no
+ * zod schema, because the web page contains none.
  */
 export function parseRehearsal({ rehearsal, notRehearsed }: Fields): Rehearsal | null {
   if (rehearsal === undefined && notRehearsed === undefined) return null
@@ -174,19 +174,19 @@ const outcomeWords: Record<VerificationOutcome, string> = {
   unproven: 'Unproven',
 }
 
-/** Names the outcome for people. An outcome of another version stays unchanged. */
+/** Names the outcome of a verification for people. An unknown outcome stays unchanged. */
 export function formatVerification(outcome: string): string {
   return outcomeWords[outcome as VerificationOutcome] ?? withSpaces(outcome)
 }
 
-/** Formats `812 bytes`, `24 kB`, `1.2 MB`. */
+/** Formats a number of bytes: `812 bytes`, `24 kB`, `1.2 MB`. */
 export function formatSize(bytes: number): string {
   if (bytes < 1_000) return formatCount(bytes, 'byte')
   if (bytes < 999_500) return `${Math.round(bytes / 1_000)} kB`
   return bytes < 999_950_000 ? `${Math.round(bytes / 100_000) / 10} MB` : `${Math.round(bytes / 1e8) / 10} GB`
 }
 
-/** Formats `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */
+/** Formats the facts about an attachment: `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */
 export function formatAttachment({ kind, bytes, width, height, lines }: Attachment): string {
   const size = formatSize(bytes)
   if (kind === 'png') return `PNG, ${width} x ${height} px, ${size}`
@@ -198,7 +198,7 @@ export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment
   return `/api/v1/approvals/${encodeURIComponent(approvalId)}/attachments/${digest}`
 }
 
-/** Explains that an approval at Temporal without a token does not count, and what to do instead. */
+/** Explains that an approval at Temporal without a token does not count, and what to do. */
 export function formatUnheard(at: string): string {
   return `Somebody approved at Temporal without a decision token (${at}). That approval does not count. Decide here, or create a token with "nightshift approvals token ID approve".`
 }

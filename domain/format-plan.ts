@@ -11,8 +11,8 @@ const proofWords: Record<PlanProof['kind'], string> = {
 type PlanCounts = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] | undefined }
 
 /**
- * Formats `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`, with the kind of
- * the proof. Shows no proof for plans of older releases, which have none.
+ * Formats the number of migrations and the kind of its proof: `2 migrations, and no plan needs
+ * fewer (certificate)`. Shows no proof for plans of older releases, which have none.
  */
 export function formatPlanProof(
   { state, migrations, lowerBound = 0 }: PlanCounts,
@@ -28,14 +28,14 @@ export function formatPlanProof(
   return `${count}; at least ${lowerBound} are needed${shown}, whether fewer than ${migrations} are enough is not known`
 }
 
-/** Formats `2 VMs stay down`. */
+/** Formats how many VMs stay down: `2 VMs stay down`. */
 export function formatDown(count: number): string {
   return `${formatCount(count, 'VM')} ${count === 1 ? 'stays' : 'stay'} down`
 }
 
 /**
- * Formats `vm-101 (priority 100) stays down while VMs of lower priority get a place`, with the VM
- * of the highest priority. Empty for plans of 0.1.0, which lack the data.
+ * Formats `vm-101 (priority 100) stays down while VMs of lower priority get a place`, with the name
+ * of the VM with the highest priority. Empty for plans of 0.1.0, which lack the data.
  */
 export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
   const overtaken = unplaced.filter(({ overtakenBy = [] }) => overtakenBy.length > 0)
@@ -52,7 +52,7 @@ const triageWords: Record<TriageTold['proof'], string> = {
   exhausted: 'every possibility was tried',
 }
 
-/** Describes what the platform does by itself, and which VMs have no room. */
+/** Describes which VMs the platform starts by itself, and which VMs have no room. */
 export function formatForecast({ restarts, staysDown }: PlanForecast, migrations: number): string[] {
   const many = (vms: readonly string[]) =>
     vms.length > 8 ? `${vms.slice(0, 8).join(', ')} and ${vms.length - 8} more` : formatList(vms)
@@ -86,8 +86,8 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
   const certified = priorities.filter((each) => triage.certified.includes(each))
   const others = priorities.filter((each) => !certified.includes(each))
   const of = (all: number[]) => ` of priority ${formatList(all.map(String))}`
-  // Adds this condition, because leaving a more important VM down instead might make room for
-  // several other VMs.
+  // Adds this condition, because leaving a more important VM down could make room for several less
+  // important VMs.
   const instead = 'down without leaving more important VMs down'
   const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
   if (certified.length === 0) return `no choice leaves fewer${of(priorities)} ${instead}${by(triage.proof)}`
@@ -114,7 +114,7 @@ export function formatWhyDown({
 type Down = { vm: string; reason: string; priority?: number | undefined }
 export type LeftDown = { unplaced: Down[]; obstacle: string | null; triage: TriageTold | null }
 
-/** Reads the VMs that a dry run leaves down. An entry of unknown form is shown unchanged. */
+/** Reads the VMs that a dry run leaves down. An entry of unknown form becomes its JSON. */
 export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unknown>): LeftDown {
   const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null): Down => {
     if (typeof each?.vm !== 'string') return { vm: JSON.stringify(each), reason: '' }
@@ -128,14 +128,14 @@ export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unk
   }
 }
 
-/** Shortens a proof for a dry run: leaves out the prices. */
+/** Shortens the proof about the VMs that stay down for a dry run: leaves out the prices. */
 export function toTriageTold(given: Triage | undefined): TriageTold | null {
   if (!given) return null
   const levels = given.proof === 'exhausted' ? [] : (given.levels ?? [])
   return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
 }
 
-/** Reads a proof; null if there is none or its form is unknown. */
+/** Reads the proof about VMs that stay down; null if there is none or its form is unknown. */
 function readTriage(given: unknown): TriageTold | null {
   const { proof, certified } = (given ?? {}) as Partial<TriageTold>
   if (proof === undefined || !Object.hasOwn(triageWords, proof)) return null
@@ -151,8 +151,8 @@ function formatProofKind(proof: PlanProof | PlanProof['kind']): string {
 type Outcome = Standing['after'][number]['outcome']
 
 /**
- * The effect of the next failure, by name: each host or rack is in one of three lists, and also in
- * `worse` if its outcome was better before.
+ * The effect of the next failure: the name of each host or rack is in one of three lists. The name
+ * is also in `worse` if the outcome was better before the plan.
  */
 type StandingAfter = { restarted: string[]; moved: string[]; notFound: string[]; worse: string[] }
 
@@ -171,8 +171,8 @@ export function toStandingAfter({ before, after }: Standing): StandingAfter {
 const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
 
 /**
- * Compares the cost of the next failure after this plan with the cost today, which the steps do not
- * show. Null if all VMs survive every failure.
+ * Compares the cost of the next failure after this plan with the cost today, which the plan's steps
+ * do not show. Null if all VMs survive every failure.
  */
 export function formatAfterwards(standing: Standing): string | null {
   const { notFound } = toStandingAfter(standing)
@@ -180,8 +180,8 @@ export function formatAfterwards(standing: Standing): string | null {
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
   const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
-  // Claims a lack of room only if the lack is known for all names. If a search only found no place,
-  // a place may still exist.
+  // Claims that there is no room only if room is known to be missing for all names. If a search
+  // only found no place, a place may still exist.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
     `if ${formatList(names, 'or')} fails, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
@@ -194,7 +194,7 @@ export function formatAfterwards(standing: Standing): string | null {
   return `${of(fresh)}; ${today}${already && `; for ${already} it is not found today either`}`
 }
 
-/** Lists hosts that are known to be short of room, and those for which no place was found. */
+/** Lists hosts for whose VMs there is no room, and hosts for whose VMs no place was found. */
 function formatLost({ after }: Standing, notFound: string[]): string[] {
   const short = new Map(after.flatMap(({ name, lacks }) => (lacks ? [[name, formatLacks(lacks)] as const] : [])))
   const unknown = notFound.filter((name) => !short.has(name))
@@ -211,14 +211,15 @@ function formatLost({ after }: Standing, notFound: string[]): string[] {
   ]
 }
 
-/** Formats `short by 8192 MiB of RAM and 500 mCPU`. */
+/** Formats how much room is missing: `short by 8192 MiB of RAM and 500 mCPU`. */
 function formatLacks({ ramMib, cpuMc }: NonNullable<Loss['lacks']>): string {
   const short = [...(ramMib > 0 ? [`${ramMib} MiB of RAM`] : []), ...(cpuMc > 0 ? [`${cpuMc} mCPU`] : [])]
   return `short by ${formatList(short)}`
 }
 
 /**
- * Describes N-1 in a sentence or two: the hosts whose failure not all VMs survive, now and before.
+ * Describes in a sentence or two what happens if one more host fails, and whether the plan makes
+ * this worse.
  */
 export function formatStanding(standing: Standing): string {
   const { restarted, moved, notFound, worse } = toStandingAfter(standing)

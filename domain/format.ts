@@ -3,8 +3,8 @@ import type { AlertResource } from './alert-resource.ts'
 import type { LiveAnswer } from './chat.ts'
 
 /**
- * Formats times, durations, numbers and texts for people, in the same way on the page and in the
- * terminal.
+ * Formats times, durations, numbers and texts for people. The page and the terminal use the same
+ * forms.
  */
 
 /** The time zone in which times are shown. The zone is always named. */
@@ -16,23 +16,23 @@ const hour = 60 * minute
 const day = 24 * hour
 const two = (value: number) => String(value).padStart(2, '0')
 
-/** Formats `2026-11-21 20:05:27 -05:00`; in UTC `2026-11-22 01:05:27 UTC`. */
+/** Formats a day and time: `2026-11-21 20:05:27 -05:00`; in UTC `2026-11-22 01:05:27 UTC`. */
 export function formatMoment(iso: string, zone: TimeZone): string {
   const { at, offset } = toZone(iso, zone)
   return `${formatDay(at)} ${formatTime(at)} ${offset}`
 }
 
-/** Formats `20:05:27`, for places where day and zone are already shown. */
+/** Formats the time of day, `20:05:27`, for places where day and zone are already shown. */
 export function formatTimeOfDay(iso: string, zone: TimeZone): string {
   return formatTime(toZone(iso, zone).at)
 }
 
-/** Formats the offset from UTC at this time: `-05:00`, or `UTC`. */
+/** Formats the zone's offset from UTC at the time `iso`: `-05:00`, or `UTC`. */
 export function formatOffset(iso: string, zone: TimeZone): string {
   return toZone(iso, zone).offset
 }
 
-/** Formats `2026-11-21 14:03 UTC` for messages. Accepts the times of the API, which are in UTC. */
+/** Formats a time of the API, which is in UTC, for messages: `2026-11-21 14:03 UTC`. */
 export function formatMinute(time: string): string {
   return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
 }
@@ -46,8 +46,8 @@ function formatTime(at: Date): string {
 }
 
 /**
- * Shifts a time so that its UTC parts are those of the zone. Uses the offset at that time, because
- * the offset changes over the year.
+ * Shifts a time so that its UTC parts are the parts of the zone's local time. Uses the offset at
+ * this time, because the offset changes over the year.
  */
 function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
   const at = new Date(iso)
@@ -59,8 +59,8 @@ function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
 }
 
 /**
- * Returns the milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), otherwise
- * NaN. An impossible day also gives NaN, while JavaScript reads 30 February as 2 March.
+ * Returns the milliseconds of a time that begins with a date (`2026-11-22T03:04:05Z`), otherwise
+ * NaN. An impossible date also gives NaN, while JavaScript reads 30 February as 2 March.
  */
 export function parseTime(text: string): number {
   const [, year, month, dayOfMonth] = /^\s*(\d{4})-(\d\d)-(\d\d)(?!\d)/.exec(text) ?? []
@@ -76,7 +76,7 @@ export function nextTimeOfDay(hours: number, minutes: number, now: Date): Date {
   return next
 }
 
-/** Formats a duration in short for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
+/** Formats a duration in a short form for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)
   const minutes = Math.round(ms / minute)
@@ -85,7 +85,7 @@ export function formatSpan(milliseconds: number): string {
   return ms < 2 * day ? `${Math.floor(minutes / 60)} h ${two(minutes % 60)}` : `${Math.round(ms / day)} d`
 }
 
-/** Formats the time since the beginning: `+0:42.3` in the first hour, `+1:02:03` later. */
+/** Formats the time since a beginning: `+0:42.3` in the first hour, `+1:02:03` later. */
 export function formatElapsed(milliseconds: number): string {
   const tenth = `.${Math.floor((Math.max(0, milliseconds) % second) / 100)}`
   return `+${formatClock(milliseconds)}${milliseconds < hour ? tenth : ''}`
@@ -116,12 +116,12 @@ export function formatClock(milliseconds: number): string {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
 }
 
-/** Formats `120,400`, rounded. */
+/** Formats a rounded number: `120,400`. */
 export function formatNumber(value: number): string {
   return Math.round(value).toLocaleString('en')
 }
 
-/** Formats `1 migration`, `2 migrations`, `no migration`. */
+/** Formats a number of things: `1 migration`, `2 migrations`, `no migration`. */
 export function formatCount(count: number, what: string): string {
   return count === 0 ? `no ${what}` : `${count} ${count === 1 ? what : pluralOf(what)}`
 }
@@ -137,8 +137,8 @@ export function formatList(names: readonly string[], last: 'and' | 'or' = 'and')
 }
 
 /**
- * Formats `qwen answers · 14 s · about 310 tokens · turn 3 of 10`. The name of the model is
- * untrusted.
+ * Formats the progress of a response of the model: `qwen answers · 14 s · about 310 tokens · turn 3
+ * of 10`. The name of the model is untrusted.
  */
 export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, turn, maxTurns }: LiveAnswer): string {
   const written = `${isCounted ? '' : 'about '}${formatNumber(tokens)} tokens`
@@ -161,7 +161,7 @@ export function withSpaces(word: string): string {
 
 /**
  * Formats a table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula gets an
- * apostrophe, because cells contain untrusted text.
+ * apostrophe, because a cell may contain untrusted text.
  */
 export function formatCsv(rows: readonly (readonly (string | number | null)[])[]): string {
   return rows.map((cells) => `${cells.map(formatCell).join(',')}\r\n`).join('')
@@ -174,7 +174,7 @@ function formatCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Cuts a text to this length, with an ellipsis at the end. */
+/** Cuts a text to this length, with an ellipsis at its end. */
 export function truncate(text: string, length: number): string {
   return text.length <= length
     ? text
@@ -186,7 +186,7 @@ export function truncate(text: string, length: number): string {
 
 type ResourceSearch = Pick<AlertResource, 'by' | 'tried' | 'candidates'> & { resource?: AlertResource['resource'] }
 
-/** Describes in one sentence how the resource of an alert was found, or why not. */
+/** Describes in one sentence how an alert's resource was found, or why none was found. */
 export function formatResourceSearch({ resource, by, tried, candidates }: ResourceSearch): string {
   if (resource && by) return `label ${by} names ${resource.kind}:${resource.id}`
   if (candidates.length > 0) return `ambiguous: ${tried.at(-1)?.name} may be ${candidates.join(' or ')}`
@@ -207,9 +207,7 @@ const linkWords = [
   ['external', 'Sender'],
 ] as const
 
-/**
- * Lists the links of an alert, the most useful first. Leaves out addresses that are not http(s).
- */
+/** Lists the links of an alert, the most useful first. Leaves out links that are not http(s). */
 export function listLinks(links: AlertLinks): { word: string; href: string }[] {
   return linkWords.flatMap(([name, word]) => {
     const href = links[name]

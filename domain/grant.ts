@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { resourceRef } from './registry.ts'
 
 /**
- * A standing approval for exactly the same action, for at most 8 hours. Only for tools that code
- * marks for this.
+ * A request for a standing approval of exactly one action, for at most 8 hours. Allowed only for
+ * tools that code marks as suitable.
  */
 export const grantWish = z.strictObject({
   uses: z.number().int().min(1).max(20),

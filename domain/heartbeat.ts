@@ -1,9 +1,8 @@
 import type { Alert } from './alert.ts'
 
 /**
- * An alert that always fires so that its end is noticed, such as Prometheus' `Watchdog`, a dead
- * man's switch. While the alert fires, it opens no incident. An incident opens when the alert
- * stops.
+ * An alert that always fires so that its end is noticed, such as Prometheus' `Watchdog`. While the
+ * alert fires, it opens no incident. An incident opens when the alert stops.
  */
 export type Heartbeat = {
   source: string
@@ -13,22 +12,20 @@ export type Heartbeat = {
   lastSeenAt: string
   /** How many request bodies contained this heartbeat alert. */
   sights: number
-  /** The longest time between two heartbeats. */
+  /** The longest time between two messages of this heartbeat. */
   longestGapSeconds: number
 }
 
-/** How many heartbeats are needed before the longest gap is known. */
+/** How many messages of a heartbeat are needed before its longest gap counts as known. */
 const sightsToLearn = 3
 
-/**
- * The minimum silence before an incident opens, which is longer than the restart of a sender takes.
- */
+/** Minimum seconds of silence before an incident opens. The restart of a sender takes less time. */
 const minSilenceSeconds = 300
 
 /**
- * Returns the seconds of silence before an incident opens: as configured, otherwise twice the
- * longest gap so far. Null while the longest gap is not known. Senders repeat every minute or twice
- * a day, so no fixed number suits all.
+ * Returns the seconds of silence after which an incident opens: the configured seconds, otherwise
+ * twice the longest gap so far. Null while the longest gap is unknown. Some senders repeat every
+ * minute and others twice a day, so no fixed number suits all.
  */
 export function allowedSilenceSeconds(
   { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,
@@ -39,8 +36,8 @@ export function allowedSilenceSeconds(
 }
 
 /**
- * Builds the alert about a heartbeat's silence: firing when the heartbeat stops, resolved when it
- * returns.
+ * Builds the alert about a heartbeat's silence: `firing` when the heartbeat stops, `resolved` when
+ * the heartbeat returns.
  */
 export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: string): Alert {
   const { source, fingerprint, name, labels, lastSeenAt } = beat

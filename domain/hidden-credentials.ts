@@ -1,20 +1,22 @@
 /**
- * Finds a credential in the response of a server that repeats it: in plain text, escaped for JSON,
- * an address, HTML or a header, in base64 within a longer text, or in hexadecimal.
+ * Finds a credential in the response of a server that repeats the credential: in plain text,
+ * escaped for JSON, an address, HTML or a header, in base64 within a longer text, or in
+ * hexadecimal.
  */
 
 const credentialMark = '[credential]'
 
 /**
- * The minimum length of a credential. A shorter credential resembles ordinary words and is refused.
+ * Minimum length of a credential in characters. A shorter credential resembles ordinary words and
+ * is refused.
  */
 export const minCredentialCharacters = 4
 /**
- * The length from which a credential is hidden even within a word. A shorter credential is hidden
- * only as a whole word, because four letters occur in other words.
+ * Length from which a credential is hidden even within a word. A shorter credential is hidden only
+ * as a whole word, because its letters may occur in a longer word by chance.
  */
 const minHiddenWithin = 8
-/** The minimum length of base64 to search for. Fewer characters match by chance. */
+/** Minimum length of the base64 text to search for. A shorter text matches by chance. */
 const minBase64 = 8
 
 export type CredentialHider = {
@@ -23,7 +25,7 @@ export type CredentialHider = {
   value<T>(value: T): T
 }
 
-/** Hides these credentials, and the password of a credential `user:password`. */
+/** Returns a hider of these credentials, and of the password in `user:password`. */
 export function hideCredentials(secrets: readonly string[]): CredentialHider {
   const all = secrets.flatMap((secret) => [secret, ...secret.split('\n'), ...passwordOf(secret)])
   const parts = [...new Set(all.map((each) => each.trim()))]
@@ -44,8 +46,8 @@ export function hideCredentials(secrets: readonly string[]): CredentialHider {
 }
 
 /**
- * Hides the key of a model server. Short keys are not hidden, because they are placeholders
- * (`EMPTY`, `ollama`) that a model may write.
+ * Returns a hider of the key of a model server. A short key is not hidden, because it is a
+ * placeholder (`EMPTY`, `ollama`) that a model may write.
  */
 export const hideKey = (key: string): CredentialHider => hideCredentials(key.length >= minHiddenWithin ? [key] : [])
 
@@ -54,7 +56,7 @@ export const isBasicPair = (secret: string): boolean => /^[^\s:]+:\S+$/.test(sec
 
 const passwordOf = (secret: string): string[] => (isBasicPair(secret) ? [secret.slice(secret.indexOf(':') + 1)] : [])
 
-/** Builds a pattern of all forms of a credential. */
+/** Builds a pattern that matches all forms of a credential. */
 function formsOf(secret: string): string {
   const bytes = Buffer.from(secret)
   const plain = toPieces(secret).map(writtenAs).join('')
@@ -63,21 +65,22 @@ function formsOf(secret: string): string {
     return `(?<![A-Za-z0-9])(?:${plain}|${whole}=*)(?![A-Za-z0-9])`
   }
   const cores = [0, 1, 2].map((offset) => base64Core(bytes, offset)).filter((core) => core.length >= minBase64)
-  // Includes the characters at the edges, because they also contain bits of the credential.
+  // Matches the characters at the edges too, because they also contain bits of the credential.
   const encoded = `[A-Za-z0-9+/_-]{0,3}(?:${cores.map(toBase64Pattern).join('|')})[A-Za-z0-9+/_-]{0,3}(?:=|%3[dD]){0,2}`
   const hex = [...bytes].map(toHexPattern).join('[ :-]?')
   return `${plain}|${encoded}|${hex}`
 }
 
 /**
- * Splits a text into characters. Consecutive backslashes are one piece, because JSON doubles them.
+ * Splits a text into characters. Consecutive backslashes are one piece, because JSON doubles
+ * backslashes.
  */
 const toPieces = (text: string): string[] => text.match(/\\+|[\s\S]/gu) ?? []
 
 const named: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos', '\u00a0': 'nbsp' }
 const shortEscapes: Record<string, string> = { '\n': 'n', '\t': 't', '\r': 'r' }
 
-/** Builds the pattern of one character as JSON (also nested), addresses and HTML write it. */
+/** Builds a pattern for one character as JSON (also nested), addresses and HTML write it. */
 function writtenAs(piece: string): string {
   if (piece.startsWith('\\')) {
     const each = `(?:%(?:25){0,3}5[cC]|\\\\{1,8}u005[cC]|&(?:amp;){0,2}#(?:0{0,4}92|[xX]0{0,4}5[cC]);)`
@@ -104,8 +107,8 @@ function writtenAs(piece: string): string {
 }
 
 /**
- * Returns the part of the base64 that does not depend on the neighbouring bytes, for this offset
- * within a group of three bytes.
+ * Returns the part of a credential's base64 that does not depend on neighbouring bytes, if the
+ * credential begins at this offset within a group of three bytes.
  */
 function base64Core(bytes: Buffer, offset: number): string {
   const shifted = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64')

@@ -1,9 +1,9 @@
-/** Hours of a day in one time zone. If `from` is later than `to`, they include midnight. */
+/** Hours of a day in one time zone. If `from` is later than `to`, the hours include midnight. */
 export type Hours = { from: string; to: string; zone: string }
 
 /**
- * Whether a zone is given by name, such as Europe/Oslo. An offset would be wrong for half of the
- * year.
+ * Whether a zone is given by name, such as Europe/Oslo. An offset such as +01:00 would be wrong for
+ * half of the year.
  */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
@@ -17,8 +17,8 @@ export function isTimeZone(name: string): boolean {
 const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /**
- * Parses hours from `22:00-07:00` and `Europe/Oslo`. Returns null if the text has no hours, and an
- * error text if they are invalid.
+ * Parses hours from `22:00-07:00` and `Europe/Oslo`. Returns null if the text contains no hours,
+ * and an error text if the hours are invalid.
  */
 export function readHours(range: string, zone: string): Hours | string | null {
   const [, from, to] = hoursForm.exec(range) ?? []
@@ -27,7 +27,7 @@ export function readHours(range: string, zone: string): Hours | string | null {
   return from === to ? 'ends when it begins, so it is empty' : { from, to, zone }
 }
 
-/** Whether this time is within the hours, by the clock of their zone. */
+/** Whether the time `at` is within the hours, by the clock of their zone. */
 export function isWithin({ from, to, zone }: Hours, at: string): boolean {
   const now = new Intl.DateTimeFormat('en-GB', {
     timeZone: zone,
@@ -39,9 +39,9 @@ export function isWithin({ from, to, zone }: Hours, at: string): boolean {
 }
 
 /**
- * Returns the last time, at or before `at`, when clocks in the zone showed `time`. If clocks
- * skipped that hour, returns the time at which that hour would have been. If clocks repeated that
- * hour, returns either of the two times.
+ * Returns the last time, at or before `at`, when clocks in the zone showed `time`. If the clocks
+ * skipped `time`, returns when they would have shown it. If they showed `time` twice, returns
+ * either time.
  */
 export function lastTimeOf(time: string, zone: string, at: string): string {
   const now = Math.floor(Date.parse(at) / minute) * minute
@@ -58,7 +58,7 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** Returns the zone's local time as if it were UTC. */
+/** Returns the local time of the zone as if it were UTC. */
 function wallClockMs(zone: string, ms: number): number {
   const parts = new Intl.DateTimeFormat('en-GB', {
     timeZone: zone,

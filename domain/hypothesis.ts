@@ -2,7 +2,7 @@ import type { Claim, ClaimQuote } from './claim.ts'
 import type { IncidentEvent } from './event.ts'
 import { truncate } from './format.ts'
 
-/** The grade of a claim. A: rows show it word for word. B: no row contradicts it. C: not shown. */
+/** The grade of a claim. A: rows show it word for word. B: no row contradicts it. C: unproven. */
 export const claimGrades = ['A', 'B', 'C'] as const
 export type ClaimGrade = (typeof claimGrades)[number]
 
@@ -12,21 +12,22 @@ export const gradeWords: Record<ClaimGrade, string> = {
   C: 'not shown by its evidence',
 }
 
-/** A line of a row that code shows beside a claim. Untrusted. */
+/** A line of a log row that code shows beside a claim. Untrusted. */
 export type ClaimBeside = { seq: number; text: string }
 
 /**
  * A stored claim. `shown: false`: the evidence does not show the claim, for the reason in `why`.
- * Version 0.2.0 stored no grade. Version 0.1.0 stored numbers of rows.
+ * Version 0.2.0 stored no grade. Version 0.1.0 stored a claim without quotes: its text and numbers
+ * of rows.
  */
 export type StoredClaim =
   | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
   | { text: string; evidence: number[] }
 
-/** A sentence of a resolution or of a reason that no row of the attempt shows. */
+/** A sentence of an ending's text that no row of the attempt shows. */
 export type UnshownSentence = { text: string; why: string }
 
-/** Lists the rows of a stored claim, each once. */
+/** Lists the numbers of the rows that a stored claim cites, each once. */
 export function rowsOf(stored: StoredClaim): number[] {
   return [...new Set('evidence' in stored ? stored.evidence : stored.quotes.map(({ seq }) => seq))]
 }
@@ -40,8 +41,8 @@ const maxNamed = 5
 const namedCharacters = 160
 
 /**
- * Adds a last line to the text of an ending that names the claims which no row shows. All readers
- * of the text see this line.
+ * Adds a last line to the text of an ending, which names the claims that no row shows. All readers
+ * of the text see the line.
  */
 export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly UnshownSentence[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
@@ -51,9 +52,7 @@ export function withMarks(text: string, claims: readonly StoredClaim[], unshown:
   return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
 }
 
-/**
- * States of a possible cause. Page, card, report and model all use the function `foldHypotheses`.
- */
+/** States of a hypothesis. Page, card, report and model all use the function `foldHypotheses`. */
 export const hypothesisStates = ['proposed', 'supported', 'refuted'] as const
 export type HypothesisState = (typeof hypothesisStates)[number]
 
@@ -62,8 +61,8 @@ export const certainties = ['confirmed', 'likely', 'inconclusive'] as const
 export type Certainty = (typeof certainties)[number]
 
 /**
- * A hypothesis as stored in a row. Code assigns the `id`: `h1` for the first of an attempt. `text`
- * is the text of its first row.
+ * A hypothesis as it is stored in a row. Code assigns the `id`: `h1` for the first hypothesis of an
+ * attempt. `text` is the text of the hypothesis in its first row.
  */
 export type StoredHypothesis = { id: string; text: string; state: HypothesisState; quotes: ClaimQuote[] }
 
@@ -81,7 +80,7 @@ export type Hypothesis = {
 
 /**
  * Computes the hypotheses of an attempt, in the order in which they were proposed. The newest row
- * of each gives its state. Has no side effect and never throws.
+ * about a hypothesis gives its state. Has no side effect and never throws.
  */
 export function foldHypotheses(
   events: readonly IncidentEvent[],
@@ -113,8 +112,8 @@ export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEve
 }
 
 /**
- * Finds the hypothesis that a call is about: by its id, otherwise by the same text. Null if the
- * hypothesis is new.
+ * Finds the hypothesis that a call is about: by its id, or by an equal text if the call has no id.
+ * Null if the hypothesis is new.
  */
 export function findHypothesis(
   known: readonly Hypothesis[],
@@ -127,8 +126,8 @@ export function findHypothesis(
 }
 
 /**
- * How well a hypothesis is supported. `survived`: its quotes come from reads that were made after
- * the proposal and could have refuted the hypothesis.
+ * How well a hypothesis is supported. `survived`: a quote is from a read that was made after the
+ * hypothesis was proposed. The read could have refuted the hypothesis.
  */
 type Standing = 'proposed' | 'quoted' | 'survived' | 'refuted'
 
@@ -138,8 +137,8 @@ export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINIT
 }
 
 /**
- * Words for each level of support. No word claims a proof, because at best a check did not refute
- * the cause.
+ * Words for each level of support. No word claims a proof: at best, a read did not refute the
+ * cause.
  */
 export const standingWords: Record<Standing, string> = {
   proposed: 'proposed',
@@ -149,7 +148,8 @@ export const standingWords: Record<Standing, string> = {
 }
 
 /**
- * Formats a hypothesis in a line for people and models: `h2 quoted: port 8080 is taken (#12, #14)`.
+ * Formats a hypothesis as one line for people and models: `h2 quoted: port 8080 is taken (#12,
+ * #14)`.
  */
 export function formatHypothesis(hypothesis: Hypothesis): string {
   const { id, text, state, supports, refutes } = hypothesis
@@ -161,8 +161,8 @@ const maxCauseCharacters = 300
 
 /**
  * Formats the cause for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. Uses
- * the newest supported hypothesis, otherwise the newest proposed one. Null if there is neither.
- * Contains untrusted text.
+ * the newest supported hypothesis, otherwise the newest proposed one. Null if no hypothesis is
+ * supported or proposed. Contains untrusted text.
  */
 export function formatCause(known: readonly Hypothesis[]): string | null {
   const newest = (state: HypothesisState) =>
@@ -178,8 +178,8 @@ export function formatCause(known: readonly Hypothesis[]): string | null {
 
 /**
  * Limits the certainty of an ending. `confirmed` requires a supported hypothesis or a write that
- * was verified. `likely` requires a hypothesis that is not refuted. A higher certainty is lowered,
- * and `claimed` keeps the stated one.
+ * was verified. `likely` requires a hypothesis that is not refuted. If the stated certainty is
+ * lowered, `claimed` keeps it.
  */
 export function boundCertainty(
   said: Certainty | undefined,
@@ -196,7 +196,7 @@ export function boundCertainty(
   return { certainty, ...(said !== undefined && said !== certainty && { claimed: said }) }
 }
 
-/** Formats the line under an ending whose certainty was lowered. */
+/** Formats the line below an ending whose certainty was lowered. */
 export function formatLowered(certainty: Certainty, claimed: Certainty): string {
   return `[certainty: ${certainty}; the agent claimed ${claimed}, and the rows do not support that]`
 }

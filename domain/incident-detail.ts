@@ -5,7 +5,7 @@ import { escalationCategory, incident, incidentType, queuePlace, resolveOutcome,
 import { resourceRef } from './registry.ts'
 import { risks } from './tool.ts'
 
-/** An incident in a list, with its newest row. */
+/** An incident in a list, with its newest log row. */
 export const listedIncident = incident.extend({
   lastEvent: z.object({ seq: z.number().int(), kind: eventKind, detail: z.string(), at: z.string() }).nullable(),
 })
@@ -15,7 +15,7 @@ export type ListedIncident = z.infer<typeof listedIncident>
 export const detailedIncident = incident.extend({
   model: z.object({ state: z.enum(['asked', 'waiting']), since: z.string(), ahead: z.number().int() }).nullable(),
   queue: queuePlace.nullable(),
-  /** Dollars spent on models so far. Also 0 if their price is unknown. */
+  /** Dollars spent on models so far. Also 0 if the price of the models is unknown. */
   cost: z.number(),
   /** The service that a step of the run waits for, because it does not respond. */
   waits: z.object({ for: z.enum(['core_api', 'database']), since: z.string() }).nullable(),
@@ -38,7 +38,8 @@ export const personAction = z.enum([
 export type PersonAction = z.infer<typeof personAction>
 
 /**
- * The server's facts around an incident: alerts, group, run, and which actions the caller may take.
+ * The server's facts around an incident: alerts, group, run, and the actions that the caller may
+ * take.
  */
 export const surroundings = z.object({
   alerts: z.array(
@@ -52,13 +53,13 @@ export const surroundings = z.object({
       startsAt: z.string(),
       endsAt: z.string().nullable(),
       links: alertLinks,
-      /** The notification group of the sender. */
+      /** The notification group at the sender. */
       groupKey: z.string().nullable(),
       /** The sender that ended the alert, if another sender opened the alert. */
       endedBy: z.string().nullable(),
-      /** The sender's word for an end that proves nothing. */
+      /** The sender's word for an end of the alert that proves nothing. */
       endReason: z.string().nullable(),
-      /** The sender's newest word for a state that is unknown here. */
+      /** The sender's newest word for a state of the alert that Nightshift does not know. */
       stateWord: z.string().nullable(),
     }),
   ),
@@ -69,8 +70,8 @@ export const surroundings = z.object({
 export type Surroundings = z.infer<typeof surroundings>
 
 /**
- * Why an incident is listed first. `yours`: the reader took it. `kept`: the rules do not let it be
- * investigated automatically.
+ * Why an incident is listed first. `yours`: the reader took the incident. `kept`: the rules do not
+ * let the incident be investigated automatically.
  */
 const need = z.enum(['approval', 'review', 'yours', 'escalated', 'kept'])
 export type Need = z.infer<typeof need>
@@ -92,9 +93,9 @@ const shownIncident = incident.pick({
 })
 
 /**
- * A line of Home about one or more incidents. A storm of incidents has one line, and a few
- * incidents have a line each. `incident`: the most urgent incident of the line, or the newest of
- * several.
+ * A line of Home about one or more incidents of a type. A storm of incidents has one line, and a
+ * few incidents have a line each. `incident`: the most urgent incident of the line, or the newest
+ * of several equally urgent incidents.
  */
 const homeLine = z.object({
   type: incidentType,
@@ -112,11 +113,11 @@ const needLine = homeLine.extend({
     .object({
       id: z.string(),
       summary: z.string(),
-      /** The worst known consequence of approving, as on the card. */
+      /** The worst known consequence of an approval, as the card states it. */
       cost: z.string().default(''),
       risk: z.enum(risks),
       expiresAt: z.string(),
-      /** How many more calls of the same turn wait on the same card. */
+      /** How many further calls wait on the card of this question. */
       alsoAsked: z.number().int().default(0),
     })
     .nullable(),
@@ -126,7 +127,7 @@ export type NeedLine = z.infer<typeof needLine>
 const workLine = homeLine.extend({
   investigating: z.number().int(),
   queued: z.number().int(),
-  /** How many of the incidents have an owner. */
+  /** How many incidents of this line have an owner. */
   owned: z.number().int(),
 })
 export type WorkLine = z.infer<typeof workLine>
@@ -134,15 +135,15 @@ export type WorkLine = z.infer<typeof workLine>
 const doneLine = homeLine.extend({ outcome: resolveOutcome.nullable(), seconds: z.number() })
 export type DoneLine = z.infer<typeof doneLine>
 
-/** A part of the page: its lines, and how many incidents they contain. */
+/** A part of Home: its lines, and how many incidents the lines contain. */
 const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().int(), lines: z.array(line) })
 
 export const home = z.object({
   since: z.string(),
-  /** True until the first incident. Home then shows the first steps of a new installation. */
+  /** True until Nightshift has an incident. Home then shows first steps of an installation. */
   isFresh: z.boolean().default(false),
   /**
-   * Numbers about incidents that began since that time. Failed repairs, tokens and dollars are
+   * Numbers about incidents that began since `since`. Failed repairs, tokens and dollars are
    * counted since then in all incidents.
    */
   tonight: z.object({
@@ -150,13 +151,13 @@ export const home = z.object({
     /** Incidents that are resolved, escalated, cancelled, or quiet and unproven. */
     closed: z.number().int(),
     resolved: z.number().int(),
-    /** Incidents that were resolved without any action of a person, as reports count them. */
+    /** Incidents that were resolved without an action of a person, as reports count them. */
     resolvedAlone: z.number().int(),
-    /** Incidents that closed as quiet and unproven, which does not count as resolved. */
+    /** Incidents that closed as quiet and unproven. They do not count as resolved. */
     unproven: z.number().int(),
     escalated: z.number().int(),
     medianSeconds: z.number().nullable(),
-    /** Repairs whose newest verification still found the fault. */
+    /** Repairs after which the newest verification still found the fault. */
     failedRepairs: z.number().int(),
     tokens: z.number().int(),
     dollars: z.number(),
@@ -167,7 +168,7 @@ export const home = z.object({
 })
 export type Home = z.infer<typeof home>
 
-/** Results of a search, best first. `log`: rows whose text contains every word. */
+/** Results of a search, the best first. `log`: log rows whose text contains every searched word. */
 export const searchAnswer = z.object({
   incidents: z.array(
     incident.pick({

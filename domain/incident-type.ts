@@ -5,10 +5,10 @@ import { trustLostType } from './trust.ts'
 
 /**
  * Derives the incident type from the labels of an alert: `incident_type`, otherwise the name of the
- * alert in snake_case. Acronyms and product names become words (`SNMPNodeHasRebooted`,
- * `MySQLDown`), and punctuation becomes `_`. If the name is too long, or has no ASCII letter or
- * digit, six hexadecimal digits are added to keep types distinct. `unknown`: there is no name at
- * all.
+ * alert in snake_case. Acronyms and product names become words (`MySQLDown` becomes `mysql_down`),
+ * and punctuation becomes `_`. If the name is too long, or has no ASCII letter or digit, six
+ * hexadecimal digits are added to keep types distinct. An alert without a name has the type
+ * `unknown`.
  */
 export function incidentTypeOf(labels: Record<string, string>, name: string): string {
   const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
@@ -20,10 +20,10 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
 /** Types of incidents that no alert opens. No alert can have one of these types. */
 const reservedTypes: readonly string[] = [questionType, 'manual_change', trustLostType]
 
-/** Marks the edge of a word if the name itself has no separator there. */
+/** Marks the edge of a word at which the name itself has no separator. */
 const seam = '\u0001'
 const products = new Map(productNames.map((name) => [name.toLowerCase(), name]))
-// Tries a longer product name before a shorter one that it begins with.
+// Tries the longer of two product names first, if one begins with the other.
 const productForm = new RegExp(
   productNames
     .toSorted((a, b) => b.length - a.length)
@@ -48,7 +48,7 @@ function splitWords(name: string): string {
   )
 }
 
-/** Splits the name of an alert as versions up to 0.2 did. */
+/** Splits the name of an alert into words as versions up to 0.2 did. */
 function splitFormerly(name: string): string {
   return name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
 }
@@ -77,9 +77,9 @@ const maxKnown = 2_000
 const known = new Map<string, readonly string[]>()
 
 /**
- * Lists the spellings of this type up to version 0.2, which put no `_` after an acronym and put one
- * into product names (`my_sqldown` for `mysql_down`): one for each way to capitalize its words.
- * Settings for these spellings still apply.
+ * Lists the spellings of this type in versions up to 0.2, one for each way to capitalize the words
+ * of the alert's name. Those versions put no `_` after an acronym and put one into product names
+ * (`my_sqldown` for `mysql_down`). Settings for these spellings still apply.
  */
 export function formerTypes(type: string): readonly string[] {
   const cached = known.get(type)
@@ -89,7 +89,7 @@ export function formerTypes(type: string): readonly string[] {
   for (const word of words.slice(0, maxSpelled))
     spelled = spelled.flatMap((before) => spellingsOf(word).map((each) => [...before, each]))
   const rest = words.slice(maxSpelled).map(capitalize)
-  // Builds the name as one word, as most senders write it, and as several words.
+  // Builds the alert's name as one word, as most senders write it, and as several words.
   const names = spelled.flatMap((parts) => ['', ' '].map((between) => [...parts, ...rest].join(between)))
   const former = names.flatMap((name) => {
     const before = toType(name, splitFormerly(name))
@@ -116,8 +116,8 @@ function spellingsOf(word: string): string[] {
 }
 
 /**
- * Whether the text is this type, in the current spelling or an old one. Compares the letters first,
- * so that few old spellings must be computed.
+ * Whether `said` is this type, in the current spelling or an old one. Compares the letters first,
+ * so that old spellings are seldom computed.
  */
 export function isType(said: string, type: string): boolean {
   if (said === type) return true

@@ -15,8 +15,8 @@ export const incidentStatus = z.enum([
 export type IncidentStatus = z.infer<typeof incidentStatus>
 
 /**
- * The statuses in which each action is allowed. Used by the SQL predicate, the refusal and the
- * disabled button.
+ * The statuses of an incident in which each action is allowed. The SQL predicate, the refusal and
+ * the disabled button all use this table.
  */
 export const incidentActions = {
   claim: ['open'],
@@ -39,7 +39,7 @@ export type IncidentRole = z.infer<typeof incidentRole>
 /**
  * Outcomes of a resolved incident. `repaired`: writes were verified. `answered`: the incident was a
  * question. `expected`: a person marked the state. `changed`: a person's own write was carried out.
- * `unproven`: alerts are quiet, but nothing proves that they ended.
+ * `unproven`: the alerts are quiet, but nothing proves that they ended.
  */
 export const resolveOutcome = z.enum([
   'repaired',
@@ -52,10 +52,10 @@ export const resolveOutcome = z.enum([
 ])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
 
-/** Outcomes that a person or the agent may state. Code sets the others. */
+/** Outcomes that a person or the agent may state. Code sets all other outcomes. */
 export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed', 'unproven'])
 
-/** A second person's review of a write that was done alone. */
+/** A second person's review of a write that an admin did alone. */
 export const reviewVerdict = z.enum(['right', 'wrong'])
 export type ReviewVerdict = z.infer<typeof reviewVerdict>
 
@@ -74,17 +74,17 @@ export const escalationCategory = z.enum([
 ])
 export type EscalationCategory = z.infer<typeof escalationCategory>
 
-/** The actor that closed the incident: the agent's run, a person, or code without either. */
+/** The actor that closed the incident: the agent's run, a person, or code outside a run. */
 const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
-/** Why an incident waits. `soon`: the next tick of the queue takes it. */
+/** Why an incident waits in the queue. `soon`: the next tick of the queue takes it. */
 const queueReason = z.enum(['off', 'paused', 'budget', 'kept', 'leader', 'followers', 'slots', 'soon'])
 export type QueueReason = z.infer<typeof queueReason>
 
 /**
- * The place of an open incident in the queue: how many are before it, and why it waits, also in
- * words.
+ * The place of an open incident in the queue: how many incidents are before it, and why it waits,
+ * as a code and in words.
  */
 export const queuePlace = z.object({ ahead: z.number().int(), why: queueReason, text: z.string() })
 export type QueuePlace = z.infer<typeof queuePlace>
@@ -119,13 +119,13 @@ export const incident = z.object({
   /** The end of the watch after a repair. The alert has to end before this time. */
   watchUntil: z.string().nullable(),
   cancelledUntil: z.string().nullable(),
-  /** Since when a write that an admin did alone waits for a review; null otherwise. */
+  /** Since when a write that an admin did alone waits for a review; null if no write waits. */
   reviewWantedAt: z.string().nullable().default(null),
-  /** The person who took the incident. */
+  /** The person who took the incident; null if nobody has the incident. */
   owner: z.object({ id: z.string(), name: z.string(), since: z.string() }).nullable(),
   /** Why the incident is investigated only if a person requests it. */
   keptReason: z.string().nullable(),
-  /** The earlier incident of the same alert. */
+  /** The earlier incident of the alert that opened this incident. */
   previousId: z.string().nullable(),
   createdAt: z.string(),
   queuedAt: z.string().nullable(),

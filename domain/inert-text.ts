@@ -1,18 +1,18 @@
 /**
  * A pattern (flag `u`) of characters that hide or change displayed text: control characters outside
  * C0, marks that reorder, join or fill, invisible characters, lone surrogates, and stacks of
- * combining marks that cover the text around them. Each caller handles C0, which includes line
- * breaks.
+ * combining marks that cover the text around them. Each caller handles the control characters of
+ * C0, which include line breaks, itself.
  */
 const group =
   '\\u007f-\\u009f\\u2028\\u2029\\u2800\\ud800-\\udfff\\u{13430}-\\u{1343f}\\p{Cf}\\p{Default_Ignorable_Code_Point}'
 
-/** Returns a pattern that matches one hidden character, or one of the given C0 characters. */
+/** Returns a pattern that matches a hidden character, or one of the C0 characters `controls`. */
 export function hiddenCharacter(controls: string): string {
   return `[${controls}${group}]|(?<=\\p{M}{8})\\p{M}`
 }
 
-/** Names a character, for page and card. */
+/** Names a character for page and card. */
 export function nameOfCharacter(character: string): string {
   return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
 }
@@ -20,8 +20,9 @@ export function nameOfCharacter(character: string): string {
 const hidden = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
- * Makes untrusted text safe to show: no terminal controls, no change of reading direction, nothing
- * hidden, and at most `maxChars` code points. One line, unless `lines` keeps line breaks.
+ * Makes untrusted text safe to show: without terminal controls, changes of reading direction and
+ * hidden characters, and with at most `maxChars` code points. The result is one line, unless
+ * `lines` keeps line breaks.
  */
 export function inertText(text: string, maxChars: number, { lines = false }: { lines?: boolean } = {}): string {
   const plain = text
@@ -38,8 +39,8 @@ export function inertText(text: string, maxChars: number, { lines = false }: { l
 
 /**
  * Beginnings of control tokens of chat templates, which a server may read as the end of a turn or
- * as another role. Each model family has different tokens. All begin with `<` without a blank after
- * it, so no list is needed.
+ * as another role. Model families have different tokens, but all of them begin with `<` and no
+ * blank, so no list is needed.
  */
 const angled = /<(?=[\p{L}/|｜_])/gu
 /** Control tokens of chat templates in square brackets. */
@@ -47,8 +48,8 @@ const bracketed =
   /\[(?=\/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT|MODEL_SETTINGS|THINK|ARGS|CALL_ID|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK)\]|\|[\w ]{1,40}\|\]|e~\[)|\](?=~b\]|<\])/gi
 
 /**
- * Serializes JSON that can neither end its fence nor imitate another role. A JSON parser reads the
- * same value.
+ * Serializes a value as JSON that can neither end its fence nor imitate another role. A JSON parser
+ * reads the original value.
  */
 export function inertJson(value: unknown): string {
   return JSON.stringify(value)
@@ -58,21 +59,21 @@ export function inertJson(value: unknown): string {
 }
 
 /**
- * Replaces parts of the control tokens of chat templates by look-alikes, so that a text cannot
+ * Replaces characters of chat templates' control tokens by look-alikes, so that a text cannot
  * imitate another role.
  */
 export function withoutTemplateTokens(text: string): string {
   return text.replace(angled, '‹').replace(bracketed, (bracket) => (bracket === '[' ? '⁅' : '⁆'))
 }
 
-/** Restores the original text, so that a quote can be compared with its row. */
+/** Restores replaced characters, so that a quote can be compared with its log row. */
 export function withoutFolding(text: string): string {
   return text.replace(/[‹›⁅⁆]/g, (sign) => ({ '‹': '<', '›': '>', '⁅': '[', '⁆': ']' })[sign] as string)
 }
 
 /**
- * Encloses untrusted text between named marks. The text cannot end the fence or imitate another
- * role.
+ * Encloses untrusted text between marks with a name. The text can neither end the fence nor imitate
+ * another role.
  */
 export function fence(name: string, text: string): string {
   const inert = withoutTemplateTokens(text.replaceAll('<<<', '‹‹‹').replaceAll('>>>', '›››'))

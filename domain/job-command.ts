@@ -5,8 +5,8 @@
  */
 
 /**
- * Programs that run a script: shells, and languages that accept one as an argument. A wrapper may
- * start such a program at any position.
+ * Programs that run a script: shells, and languages that accept a script as an argument. A wrapper
+ * may start one of these programs at any position.
  */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
@@ -15,15 +15,15 @@ const readers =
  * expected.
  */
 const plainReaders = /^(?:node|nodejs|deno|bun|tclsh[\d.]*|expect|rscript|osascript|groovy|julia|guile|emacs|vim?|ex)$/i
-/** Programs that pass a text to a shell, or arguments to a shell on another machine. */
+/** Programs that pass a text to a shell, or arguments to a program, perhaps elsewhere. */
 const handers =
   /^(?:ssh|slogin|rsh|dsh|pssh|pdsh|clush|parallel-ssh|parallel|eval|watch|at|batch|crontab|tmux|screen|script|su|runuser|flock|entr|xargs|env)$/i
-/** Options with which these programs accept a script. */
+/** Options with which the programs above accept a script. */
 const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
-/** Options, of at most three letters, that may accept a script in unknown programs. */
+/** Options, short or with a known name, that may accept a script in unknown programs. */
 const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
-/** Modules of Ansible that run a text. The default module is `command`. */
+/** Modules of Ansible that run a text in a shell. Ansible's default module is `command`. */
 const remoteModule = /^(?:ansible\.(?:builtin|legacy)\.)?(?:shell|command|raw|script|expect)$/
 const moduleOption = /^(?:-m|--module-name)=?/
 
@@ -45,7 +45,7 @@ export function findScriptText(words: readonly string[]): string | null {
   const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
   if (behind?.includes('{')) return `${words[0]} would run the name of a resource as a command`
   // Refuses a word that a shell or interpreter could split, if it follows an option that may take a
-  // script, or if a value is filled into it.
+  // script, or if a value is filled into the word.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
@@ -68,7 +68,7 @@ const isProgramWord = (word: string): boolean =>
 
 /**
  * Whether a program that starts other programs may pass a text to a shell. `env A=b program` and
- * `flock FILE program` pass only arguments to a program.
+ * `flock FILE program` pass only arguments, and no text.
  */
 function handsOn(name: string, rest: readonly string[]): boolean {
   if (name === 'env') return rest.some((word) => /^(?:-[A-Za-z]*S|--split-string)/.test(word))
@@ -80,7 +80,7 @@ function handsOn(name: string, rest: readonly string[]): boolean {
 
 /**
  * Whether a wrapper may start the word at `at` as a program. Any word except an option counts,
- * because a program cannot be told from the value of an option.
+ * because code cannot tell a program from the value of an option.
  */
 function isBehindWrapper(words: readonly string[], at: number): boolean {
   return wrappers.test(baseName(words[0] ?? '')) && !(words[at] ?? '').startsWith('-')
@@ -90,9 +90,9 @@ const wrappers =
   /^(?:env|sudo|doas|nice|ionice|timeout|nohup|setsid|stdbuf|nsenter|unshare|chroot|time|taskset|chrt|systemd-run|systemd-inhibit|flock|runuser|setpriv|firejail|bwrap|proot|ltrace|strace|busybox|toybox)$/i
 
 /**
- * Whether every program reads this as one word: it has no blank, quote or shell character. Also
+ * Whether every program reads the word as one word: it has no blank, quote or shell character. Also
  * true for settings with blanks, numbers in brackets, Ansible's host patterns (`web:!web-1:&prod`),
- * and JSON of such words.
+ * and JSON of plain words.
  */
 function isPlain(word: string): boolean {
   const filled = word.replaceAll(/\{(?:kind|id|name)\}/g, 'x')

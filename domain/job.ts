@@ -17,8 +17,8 @@ export const jobName = z
   )
 
 /**
- * A reference to a credential. The credential is read at each use, and is never in the file or in a
- * row.
+ * A reference to a credential. The credential itself is read at each use, and is never in the jobs
+ * file or in a row.
  */
 const credential = z
   .string()
@@ -45,8 +45,8 @@ const address = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).
 const place = z.string().regex(/^\//, 'begins with /').max(500)
 const seconds = (max: number) => z.number().int().min(1).max(max)
 /**
- * A regular expression. Checked when the file is loaded, because an invalid pattern would otherwise
- * fail only while people wait.
+ * A regular expression. Checked when the jobs file is loaded, because an invalid pattern would
+ * otherwise fail only while people wait for the job.
  */
 const pattern = z
   .string()
@@ -67,8 +67,8 @@ const httpStep = z.strictObject({
   headers: z.record(z.string().regex(/^[A-Za-z0-9-]{1,60}$/), z.union([z.string().max(500), from])).default({}),
   body: z.unknown().optional(),
   /**
-   * The address at which the result is read later. `{answer.id}` is the field `id` of the first
-   * response.
+   * The address at which the result of the job is read later. `{answer.id}` is the field `id` of
+   * the first response.
    */
   poll: z
     .strictObject({
@@ -76,7 +76,7 @@ const httpStep = z.strictObject({
         .string()
         .max(2_000)
         .regex(/^https?:\/\/[^/{}@?#]+\//, 'is not an http(s) URL with a plain host'),
-      /** The path of the field that contains the state, such as `status` or `data.state`. */
+      /** The path of the field with the state of the job, such as `status` or `data.state`. */
       state: z.string().regex(/^[\w-]+(\.[\w-]+)*$/, 'must be a path such as data.state'),
       done: z.array(z.string()).min(1),
       failed: z.array(z.string()).min(1),
@@ -89,7 +89,7 @@ export type HttpStep = z.output<typeof httpStep>
 
 const awxStep = z.strictObject({
   url: address,
-  /** The number of the job template. */
+  /** The number of the job template in AWX. */
   template: z.number().int().positive(),
   token: credential,
   limit: template.optional(),
@@ -148,9 +148,9 @@ const check = z
   .strictObject({
     ...stepFields,
     timeoutSeconds: seconds(600).default(300),
-    /** Exit codes of a successful check. Any other means that the check failed. */
+    /** Exit codes of a successful check. Any other exit code means that the check failed. */
     okExitCodes: z.array(z.number().int().min(0).max(255)).min(1).default([0]),
-    /** Conditions that show that nothing would change. All given conditions must hold. */
+    /** Conditions that show that the job would change nothing. All given ones must be true. */
     noChanges: z
       .strictObject({
         exitCode: z.number().int().min(0).max(255).optional(),
@@ -159,7 +159,7 @@ const check = z
       })
       .refine((given) => Object.keys(given).length > 0, 'must have exitCode, pattern or unless')
       .optional(),
-    /** Parts that differ between outputs with the same meaning, such as the number of a run. */
+    /** Parts that differ between outputs of equal meaning, such as the number of a run. */
     ignore: z.array(pattern).max(20).default([]),
   })
   .superRefine(requireOneSystem)
@@ -170,7 +170,7 @@ const resources = z
     kind: z.enum(inventoryKinds),
     ids: z.array(z.string().min(1).max(128)).min(1).max(1_000).optional(),
     pattern: pattern.optional(),
-    /** Allowed names, if they differ from the ids and full names (`web-1.example.com`). */
+    /** Pattern of allowed names that differ from the ids and full names (`web-1.example.com`). */
     names: pattern.optional(),
   })
   .refine(({ ids, pattern }) => (ids === undefined) !== (pattern === undefined), 'must have ids or pattern, not both')
@@ -183,22 +183,22 @@ const declaredJob = z
     run,
     check: check.optional(),
     timeoutSeconds: seconds(1_800).default(600),
-    /** The state after success, for people. */
+    /** The state of the resource after success, in words for people. */
     proof: z.string().min(3).max(300).optional(),
-    /** The job that undoes this job, on the same resource. */
+    /** The job that undoes this job on its resource. */
     undo: jobName.optional(),
   })
   .superRefine((job, context) => {
-    // Refuses GET, because it changes nothing, and because a GET without a response would count as
-    // not begun.
+    // Refuses GET, because a GET changes nothing, and because a GET without a response would count
+    // as not begun.
     if (job.run.http?.method === 'GET')
       context.addIssue({
         code: 'custom',
         path: ['run', 'http', 'method'],
         message: 'must not be GET, because GET runs nothing',
       })
-    // Requires a check mode that shows no change, because an undo is only for the state that the
-    // job left, and only the check mode can show that state.
+    // Requires a check mode with `noChanges`. An undo may run only on the state that the job left,
+    // and only the check mode can show this state.
     if (job.undo !== undefined && !job.check?.noChanges)
       context.addIssue({
         code: 'custom',
@@ -206,8 +206,8 @@ const declaredJob = z
         message: 'needs check.noChanges, which shows that the job left nothing to change',
       })
     if (job.resources.ids?.length === 1) return
-    // Refuses a job for several resources without a placeholder, because every run would do the
-    // same.
+    // Refuses a job for several resources without a placeholder, because the job would do the same
+    // for every resource.
     for (const part of ['run', 'check'] as const)
       if (job[part] && !/\{(?:id|name)\}/.test(JSON.stringify(job[part])))
         context.addIssue({
@@ -237,7 +237,7 @@ export function toListedJob({ name, about, resources: { kind }, run, check }: De
   return { name, about, kind, system: systemOf(run), hasCheck: check !== undefined, isProvable }
 }
 
-/** One known run of a job: of an investigation, or of a person (then without an incident). */
+/** One known run of a job, by an investigation or by a person (then without an incident). */
 const jobRun = z.object({
   key: z.string(),
   status: z.enum(['running', 'done', 'failed', 'indeterminate']),
@@ -254,9 +254,9 @@ export type JobRun = z.infer<typeof jobRun>
  * runs.
  */
 export const shownJob = listedJob.extend({
-  /** The placeholders that are filled in. The values come only from the registry. */
+  /** The placeholders that are filled in. Their values come only from the registry. */
   parameters: z.array(z.enum(placeholders)),
-  /** The allowed ids, or a pattern that must match the whole id. */
+  /** The allowed ids of resources, or a pattern that must match the whole id. */
   on: z.object({ ids: z.array(z.string()).nullable(), pattern: z.string().nullable() }),
   /** The command or request with its placeholders, without headers and variables. */
   runs: z.string(),
@@ -265,11 +265,11 @@ export const shownJob = listedJob.extend({
     .object({
       runs: z.string(),
       timeoutSeconds: z.number(),
-      /** Conditions that show that nothing would change; empty if there are none. */
+      /** Conditions that show that the job would change nothing; empty if it has none. */
       noChanges: z.array(z.string()),
     })
     .nullable(),
-  /** The state after success, in words. */
+  /** The state of the resource after success, in words. */
   proof: z.string().nullable(),
   lastRuns: z.array(jobRun),
 })
@@ -296,7 +296,7 @@ export function toShownJob(job: DeclaredJob, lastRuns: JobRun[]): ShownJob {
   }
 }
 
-/** Describes the command or request of a step in a line, without headers and variables. */
+/** Describes the command or request of a step in one line, without headers and variables. */
 export function describeStep({ command, http, awx, rundeck }: JobStep): string {
   if (command) return command.map((word) => (/^[\w./=:@,+{}-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
   if (http) return `${http.method} ${http.url}`
@@ -314,13 +314,13 @@ export function fitsJob({ resources }: DeclaredJob, { kind, id }: { kind: string
 }
 
 /**
- * The characters allowed in a value that is filled into a job. `web-1:all`, for example, would be
- * two host patterns for Ansible.
+ * The characters allowed in a value that is filled into a job. Ansible, for example, reads
+ * `web-1:all` as two host patterns.
  */
 const plainWord = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 /**
- * Whether a value means several hosts, or this host. `127.1` and `0x7f000001` are also addresses of
- * this host.
+ * Whether a value means several hosts, or the host on which the job runs. `127.1` and `0x7f000001`
+ * are also addresses of that host.
  */
 function isWideWord(value: string): boolean {
   const word = value.toLowerCase().replace(/\.+$/, '')
@@ -336,14 +336,14 @@ function isWideWord(value: string): boolean {
 const parseAddressPart = (part: string): number =>
   /^0x/.test(part) ? Number.parseInt(part.slice(2) || '0', 16) : Number.parseInt(part, /^0[0-7]+$/.test(part) ? 8 : 10)
 
-/** Whether a name is the id, its full name, or one that the declaration allows. */
+/** Whether a resource's name is its id, its full name, or a name that the job allows. */
 function isNameExpected({ resources }: DeclaredJob, { id, name }: { id: string; name: string }): boolean {
   if (resources.names !== undefined) return new RegExp(`^(?:${resources.names})$`).test(name)
   if (name === id || name.startsWith(`${id}.`)) return true
   return resources.pattern !== undefined && new RegExp(`^(?:${resources.pattern})$`).test(name)
 }
 
-/** Explains why the id or name of this resource may not be filled into this job; null if it may. */
+/** Explains why the id or name of the resource may not be filled into the job; null if both may. */
 export function whyUnnameable(
   job: DeclaredJob,
   resource: { kind: InventoryKind; id: string; name: string },
@@ -366,7 +366,7 @@ export function whyUnnameable(
   return null
 }
 
-/** Replaces the placeholders in every text of a step by their values. */
+/** Replaces the placeholders in every text of a step by the given values. */
 export function fillStep<T>(step: T, words: TemplateWords): T {
   if (typeof step === 'string')
     return step.replace(placeholder, (whole, word) => (Object.hasOwn(words, word) ? words[word as 'id'] : whole)) as T
@@ -376,28 +376,28 @@ export function fillStep<T>(step: T, words: TemplateWords): T {
 }
 
 /**
- * The end of a step of a job. `exitCode`: the exit code of a command; for other steps 0 means done
- * and 1 means failed.
+ * The result of a step of a job. `exitCode`: the exit code of a command; for other steps 0 means
+ * done and 1 means failed.
  */
 export type JobOutcome = {
   isOk: boolean
   exitCode: number | null
   output: string
-  /** Whether only a part of the output was kept. */
+  /** Whether only a part of the step's output was kept. */
   isCut: boolean
   detail: string
 }
 
 /**
- * A record of a running job, stored with its effect. The record contains enough to query the job's
+ * A record of a running job, stored with the effect. The record contains enough to query the job's
  * system later.
  */
 export const jobNote = z.object({
   name: jobName,
   system: z.enum(systems),
-  /** `checking`: nothing has begun. `begun`: the job is about to be sent or started. */
+  /** `checking`: the job has not begun. `begun`: the job is about to be sent, or runs. */
   phase: z.enum(['checking', 'begun']),
-  /** The id of the run in the job's system. */
+  /** The id of the job's run in the job's system; null if it has none. */
   ref: z.string().nullable(),
   resource: z.object({ kind: z.enum(inventoryKinds), id: z.string() }),
 })

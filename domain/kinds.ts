@@ -1,6 +1,6 @@
 /**
- * Kinds of resources in the inventory. Has no zod schemas, so that the web page can import the
- * file.
+ * Kinds of resources in the inventory. The file has no zod schemas, so that the web page can import
+ * it.
  */
 export const inventoryKinds = [
   'region',
@@ -30,7 +30,7 @@ export type InventoryKind = (typeof inventoryKinds)[number]
 export const relationKinds = ['belongs_to', 'runs_on', 'depends_on', 'linked_to', 'watches', 'same_as'] as const
 export type RelationKind = (typeof relationKinds)[number]
 
-/** Relations in which the left resource needs the right one. */
+/** Relations in which the left resource needs the right resource. */
 export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const satisfies RelationKind[]
 
 /**
@@ -39,12 +39,12 @@ export const needingKinds = ['belongs_to', 'runs_on', 'depends_on'] as const sat
  */
 export type RelationStep = { go: 'out' | 'in'; along: RelationKind; to: InventoryKind }
 
-/** Properties of a kind. A new kind needs one entry here. */
+/** Properties of a kind of resource. A new kind needs one entry here. */
 type KindDescriptor = {
   plural: string
   /**
-   * Kinds to which a resource of this kind may belong or on which it may run. The parent
-   * distinguishes several resources with the same name.
+   * Kinds to which a resource of this kind may belong, or on which it may run. The parent
+   * distinguishes resources of this kind that have one name.
    */
   parents: readonly InventoryKind[]
   /**
@@ -52,11 +52,11 @@ type KindDescriptor = {
    * `docs/reference/ingest.md`.
    */
   labels: readonly string[]
-  /** Seconds for which a read of the state stays valid. */
+  /** Seconds for which a read of the resource's state stays valid. */
   freshSeconds: number
   /**
-   * Paths to the resources in the vicinity, where reversible writes run automatically. Only
-   * resources on these paths belong to the vicinity.
+   * Paths to the resources in the vicinity, where reversible writes run automatically. Resources
+   * that are on no path do not belong to the vicinity.
    */
   near: readonly (readonly RelationStep[])[]
 }
@@ -132,8 +132,8 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
     freshSeconds: minuteSeconds,
     near: [],
   },
-  // Leaves out the label `service`, because it names the scraped service, which is that of the
-  // exporter.
+  // Leaves out the label `service`, because it names the scraped service, which is the service of
+  // the exporter.
   cluster_service: {
     plural: 'services of clusters',
     parents: ['namespace', 'cluster'],
@@ -182,13 +182,13 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
 /** The form of an id. Contains no "/", because an id is a part of a path. */
 export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 
-/** Kinds of machines with an address. Alerts name them by label, host name, FQDN or address. */
+/** Kinds of machines with an address. Alerts name one by label, host name, FQDN or address. */
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
 /**
- * Relations with at most one value, by the kind of the left end. A VM, for example, runs on one
- * host. Not included: a database has replicas, a service id may stand for several machines, and a
- * machine may be in several clusters.
+ * Relations with at most one value for a resource of the kind at the left end. For example, a VM
+ * runs on one host. Not included: a database has replicas, a service id may stand for several
+ * machines, and a machine may be in several clusters.
  */
 const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, readonly InventoryKind[]>>>> = {
   belongs_to: {
@@ -204,42 +204,42 @@ const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, read
     container: ['workload'],
   },
   runs_on: { vm: ['host'], node: ['host', 'vm'], container: machineKinds, device: machineKinds },
-  // Applies from both ends and along chains: a resource is the same as at most one node, one VM and
+  // Applies from both ends and along chains: a resource is `same_as` at most one node, one VM and
   // one host.
   same_as: Object.fromEntries(inventoryKinds.map((kind) => [kind, machineKinds])),
 }
 
-/** Lists the kinds of which a resource of this kind has at most one along a relation. */
+/** Lists the kinds at the right end of a relation of which `from` has at most one. */
 export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly InventoryKind[] =>
   functions[relation]?.[from] ?? []
 
 /**
- * Formats the note beside a choice of groups, because the choice determines what may run
- * automatically.
+ * Formats the note beside a choice of groups. The choice determines on which resources a write may
+ * run automatically.
  */
 export const sayVicinity = (of: string, neighbours: number): string =>
   `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} may run without asking in an incident about it, if its tool is trusted to act.`
 
 /**
- * Kinds that are read through the platform or cluster first, although a command on a device might
- * work too.
+ * Kinds whose state is read through the platform or cluster first, although a command on a device
+ * might also work.
  */
 const seenFromAbove: readonly InventoryKind[] = [
   ...(['region', 'shard', 'tenant', 'host', 'vm'] as const),
   ...(['cluster', 'namespace', 'volume_claim', 'cluster_service', 'ingress'] as const),
 ]
 
-/** Kinds whose incidents are first offered the tools on devices. */
+/** Kinds for whose incidents the tools on devices are offered first. */
 export const onMachines = inventoryKinds.filter((kind) => !seenFromAbove.includes(kind))
 /**
- * Kinds of `onMachines`, without those that a source reads from inside: a database server, a
- * workload in a cluster.
+ * Kinds of `onMachines` without a database server and a workload in a cluster, which a source reads
+ * from inside.
  */
 export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 
 /**
- * The order of kinds for a resource with several names. The name whose kind is first here is the
- * key of the resource for leases and reads.
+ * The order of kinds for a resource with several names. The name whose kind comes first in this
+ * list is the key of the resource for leases and reads.
  */
 export const canonicalOrder: readonly InventoryKind[] = [
   'vm',

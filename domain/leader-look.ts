@@ -1,6 +1,6 @@
 import type { ResourceRef } from './registry.ts'
 
-/** A read that decided the leader's incident, with the names of the follower. */
+/** A read that decided the leader's incident: its tool and its arguments. */
 export type LeaderLook = { tool: string; arguments: Record<string, unknown> }
 
 /** The reads before the repair, the repair, and the reads that showed its effect. */
@@ -18,34 +18,36 @@ export type IncidentTerms = {
 }
 
 /**
- * Maps the names of the leader's incident to those of the follower's; null if there is no
- * counterpart.
+ * Maps the names of the leader's incident to the names of the follower's incident; null for a name
+ * without a counterpart.
  */
 type Names = ReadonlyMap<string, string | null>
 
-/** Fields that are valid only for one moment or process, so that they differ for the follower. */
+/** Arguments that are valid for one moment or process, so that they differ for the follower. */
 const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
 /**
- * The minimum length of a name to replace within a text. A shorter name or a number is replaced
- * only if it is the whole text.
+ * Minimum length of a name that is replaced within a longer text. A shorter name, or a number, is
+ * replaced only if it is the whole text.
  */
 const minWithinText = 4
 /**
- * Characters allowed in a name. Labels are text of the sender, so they could otherwise add a quote,
+ * Characters allowed in a name. Labels are text of the sender, and could otherwise add a quote,
  * blank or option to a call that code makes.
  */
 const plainName = /^[\p{L}\p{N}/][\p{L}\p{N}_.:@/+-]{0,252}$/u
 const pathUp = /(?:^|\/)\.\.(?:\/|$)/
 /**
- * The maximum length of a read's arguments, because a short name may occur in a text many times.
+ * Maximum length of a read's arguments after names are replaced. A text may contain a short name
+ * many times.
  */
 const maxArguments = 8_000
 
 /**
  * Translates the reads of the leader to the names of the follower. Leaves out a read that names a
- * moment, a process, a neighbour without exactly one counterpart, or something that the follower's
- * alert does not name in plain characters. Null if the resources are of different kinds.
+ * moment, a process, a neighbour without exactly one counterpart, or a thing that the follower's
+ * alert does not name in plain characters. Returns null if the resources of leader and follower are
+ * of different kinds.
  */
 export function inTermsOf(looks: LeaderLooks, leader: IncidentTerms, own: IncidentTerms): LeaderLooks | null {
   if (!leader.resource || !own.resource || leader.resource.kind !== own.resource.kind) return null
@@ -70,7 +72,7 @@ function counterparts(leader: IncidentTerms, own: IncidentTerms): Names {
     const [theirs, ours] = [leader.near, own.near].map((near) => near.filter((each) => each.kind === kind))
     names.set(id, theirs?.length === 1 && ours?.length === 1 ? (ours[0]?.id ?? null) : null)
   }
-  // Uses names in the alerts to distinguish two neighbours of one kind.
+  // Uses names in the alerts to tell apart two neighbours of one kind.
   const told = new Set<string>()
   const ownLabels = new Map(Object.entries(own.labels))
   for (const [label, theirs] of Object.entries(leader.labels)) {
@@ -100,7 +102,7 @@ function translate(value: unknown, names: Names): unknown {
   return entries.some(([, inner]) => inner === untold) ? untold : Object.fromEntries(entries)
 }
 
-/** Replaces whole names, all at once, so that no replacement is replaced again. */
+/** Replaces whole names, all at once, so that a replacement is not replaced again. */
 function translateText(text: string, names: Names): string | typeof untold {
   const alone = names.get(text)
   if (alone !== undefined) return alone ?? untold

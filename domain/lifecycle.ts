@@ -1,15 +1,16 @@
 import type { ClosedBy, IncidentStatus, ResolveOutcome } from './incident.ts'
 
 /**
- * Decides what an alert, or passing time, means for its incident. Used by ingest and the watchdog.
- * Has no side effect: takes rows and the time of the database, and returns one decision. Everything
- * that must be read was read before and is in rows (`look`). No firing alert is ignored: each
- * combination of status, outcome and event counts, watches, reminds, reopens or opens.
+ * Decides what an alert, or passing time, means for its incident. Ingest and the watchdog use the
+ * decision. Has no side effect: takes rows and the time of the database, and returns one decision.
+ * If the state of a resource matters, it was read earlier and is in a row (`look`). No firing alert
+ * is ignored: for each combination of status, outcome and event, the decision counts, watches,
+ * reminds, reopens or opens.
  */
 export type LifecycleView = {
   nowMs: number
   status: IncidentStatus
-  /** The outcome. Null while the incident is open, and for incidents that version 0.1 closed. */
+  /** The incident's outcome. Null while it is open, and if version 0.1 closed it. */
   outcome: ResolveOutcome | null
   closedBy: ClosedBy | null
   closedAtMs: number | null
@@ -25,36 +26,37 @@ export type LifecycleView = {
    */
   lastEndMs: number | null
   /**
-   * The time at which an alert last changed its state: was raised, ended, or began again. A read
-   * must be newer to be used.
+   * The time at which an alert last changed its state: was raised, ended, or began again. A read of
+   * the resource must be newer to be used.
    */
   lastAlertChangeMs: number | null
   watchUntilMs: number | null
-  /** Whether a read showed that the write worked, while the alert still fires. */
+  /** Whether a read showed that the write worked although the alert still fires. */
   isRepairConfirmed: boolean
-  /** How many reads have failed since the end of the watch. */
+  /** How many reads of the resource have failed since the end of the watch. */
   unreadableLooks: number
   look: RepairCheck | null
   isReminded: boolean
   cancelledUntilMs: number | null
   expectedUntilMs: number | null
   /**
-   * Attempts of the last 24 hours for this pair of sender and fingerprint, over linked incidents.
+   * Attempts of the last 24 hours for this pair of sender and fingerprint, including attempts of
+   * linked incidents.
    */
   attemptsToday: number
 }
 
-/** `unproven`: alerts that ended by a sender's word that proves nothing. */
+/** `unproven`: how many alerts ended by a sender's word that proves nothing. */
 export type AlertCounts = { total: number; firing: number; unknown: number; unproven: number }
 
 /** The result of a read that code makes after a repair, or for an expected state. */
 export type RepairCheck = {
   atMs: number
-  /** The worst verification of the newest writes, one per target; null if there was no write. */
+  /** The worst verification of the newest writes, one per target; null without a write. */
   verification: 'held' | 'not_held' | 'open' | 'unproven' | null
   /**
-   * The state of the incident's resource, otherwise of the targets of the writes. Null if there is
-   * neither.
+   * The state of the incident's resource, otherwise of the targets of the writes. Null if the
+   * incident has neither.
    */
   resource: 'nominal' | 'degraded' | 'unknown' | null
 }
@@ -72,9 +74,9 @@ export type LifecycleRules = {
 export type Happening = 'repeat' | 'occurrence' | 'end' | 'tick'
 
 export type LifecycleDecision =
-  /** Only the counter of the alert changes. */
+  /** Only the alert's counter changes. */
   | { do: 'count' }
-  /** A new occurrence that starts nothing and is recorded as a flap. */
+  /** A new occurrence of the alert is recorded as a flap and starts nothing. */
   | { do: 'flap' }
   | { do: 'flap_tell_owner' }
   /** The incident returns to the queue for its next attempt. */
@@ -109,18 +111,17 @@ export const reopenText: Record<ReopenReason, string> = {
 }
 
 /**
- * Seconds after both the closing and the last end within which a new occurrence is the same
- * problem.
+ * Seconds after the closing and after the last end of an alert. A new occurrence within both counts
+ * as the same problem.
  */
 const sameTroubleSeconds = 30 * 60
 /**
- * Seconds like `sameTroubleSeconds`, but for an escalated incident, which people may handle for a
- * day.
+ * Seconds as in `sameTroubleSeconds`, for an escalated incident, which people may handle for a day.
  */
 const sameEscalationSeconds = 24 * 3600
-/** Attempts per day for one alert, over linked incidents. More attempts would hide the cause. */
+/** Most attempts per day for one alert, over linked incidents. More would hide the cause. */
 export const attemptsPerDay = 3
-/** Failed reads after which a repair is treated as one that did not last. */
+/** Number of failed reads after which a repair is treated as one that did not last. */
 const maxUnreadableLooks = 3
 /** Seconds until an unhealthy resource is read again while its alert may be over. */
 const lookAgainSeconds = 15 * 60
@@ -158,13 +159,13 @@ function whileAtWork(view: LifecycleView, happening: Happening, rules: Lifecycle
   if (by === 'nothing' && wantsDoubtLook(view, happening)) return { do: 'look' }
   if (!isQuiet(view, rules)) return nothing
   if (view.status === 'open') return { do: 'close_quiet', by }
-  // Informs the run only with a proof, because a silent alert alone does not end an investigation.
+  // Informs the run only of a proof, because a silent alert alone does not end an investigation.
   return by === 'nothing' ? nothing : { do: 'tell_run' }
 }
 
 /**
  * Why quiet alerts count as over: the alerts ended, a read of the incident's resource shows that
- * they are over, or nothing shows it.
+ * they are over, or nothing proves that they are over.
  */
 export type QuietProof = 'ends' | 'look' | 'nothing'
 
@@ -174,26 +175,26 @@ export function quietProof(view: LifecycleView): QuietProof {
 }
 
 /**
- * Seconds without an alert until an incident closes by itself. The time is longer while a person is
- * asked for an approval.
+ * Seconds without an alert after which an incident closes by itself. The time is longer while
+ * people are asked for an approval.
  */
 export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRules, 'quietSeconds'>): number {
   return status === 'awaiting_approval' ? rules.quietSeconds * 2.5 : rules.quietSeconds
 }
 
-/** Whether all alerts have been over long enough. Always false without an alert. */
+/** Whether all alerts have been over long enough. Always false for an incident without an alert. */
 export function isQuiet(view: LifecycleView, rules: LifecycleRules): boolean {
   const { alerts, lastEndMs, nowMs, status } = view
   if (alerts.total === 0 || alerts.firing > 0 || lastEndMs === null) return false
-  // Requires a nominal resource if the end of an alert is unknown, because nothing else shows that
+  // Requires a healthy resource if the end of an alert is unknown, because nothing else shows that
   // the alert is over.
   if (alerts.unknown > 0 && !isSeenWell(view)) return false
   return nowMs - lastEndMs >= quietSecondsFor(status, rules) * 1000
 }
 
 /**
- * Whether an alert may be over, so that code should read the incident's resource: at once, and
- * again from time to time.
+ * Whether an alert may be over, so that code should read the incident's resource now. Code reads
+ * the resource at once, and again from time to time.
  */
 function wantsDoubtLook(view: LifecycleView, happening: Happening): boolean {
   const { alerts, look, nowMs } = view
@@ -212,8 +213,8 @@ function whileResolved(view: LifecycleView, happening: Happening, rules: Lifecyc
   if (view.outcome === 'expected') return whileExpected(view, happening)
   if (view.closedBy === 'person') return resolvedByPerson(view, happening, rules)
   if (view.outcome === 'repaired') return whileWatched(view, happening, rules)
-  // Treats any later alert as a new occurrence, because these incidents ended by themselves, had no
-  // fault, were answered, or were closed by 0.1.
+  // Treats any later alert as a new occurrence. These incidents ended by themselves, had no fault,
+  // were answered, or were closed by version 0.1.
   if (happening === 'repeat' || happening === 'occurrence') return comesBack(view)
   return nothing
 }
@@ -226,8 +227,8 @@ function resolvedByPerson(view: LifecycleView, happening: Happening, rules: Life
 }
 
 /**
- * Decides for a repaired incident whose alert still fires. Its verification is valid only for a
- * limited time.
+ * Decides for a repaired incident whose alert still fires. The verification of the repair is valid
+ * only for a limited time.
  */
 function whileWatched(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
   if (happening === 'occurrence') return comesBack(view)
@@ -251,8 +252,8 @@ function judgeRepair(view: LifecycleView): LifecycleDecision {
   if (!isReadable && view.unreadableLooks < maxUnreadableLooks) return { do: 'look' }
   const isHeld = look.verification === 'held' || look.verification === 'unproven'
   if (isHeld && look.resource === 'nominal') {
-    // Watches an incident that is not critical instead of escalating, so that it wakes nobody until
-    // the longest time has passed.
+    // Watches an incident that is not critical instead of escalating it, so that it wakes nobody
+    // until the longest time has passed.
     return { do: 'confirm_repair', next: view.isCritical ? 'escalate' : 'watch' }
   }
   return again(view, 'did_not_last')
@@ -269,7 +270,7 @@ function whileExpected(view: LifecycleView, happening: Happening): LifecycleDeci
 function whileEscalated(view: LifecycleView, happening: Happening): LifecycleDecision {
   if (happening === 'repeat') {
     // Treats the next alert as a new occurrence if version 0.1 closed the incident, because nobody
-    // watches it.
+    // watches such an incident.
     return view.closedBy === null ? escalatedComesBack(view) : count
   }
   if (happening === 'occurrence') return escalatedComesBack(view)
@@ -295,8 +296,8 @@ function whileCancelled(view: LifecycleView, happening: Happening): LifecycleDec
 }
 
 /**
- * Decides about a new occurrence after closing: reopens the incident for the same problem,
- * otherwise opens a new one.
+ * Decides about a new occurrence after the incident closed: reopens the incident for the same
+ * problem, otherwise opens a new incident.
  */
 function comesBack(view: LifecycleView): LifecycleDecision {
   if (view.isOwned) return { do: 'flap_tell_owner' }
@@ -310,14 +311,14 @@ function again(view: LifecycleView, why: ReopenReason): LifecycleDecision {
   return { do: 'reopen', why }
 }
 
-/** Returns the seconds since the incident closed or its last alert ended, whichever was later. */
+/** Returns the seconds since the closing or the last end of an alert, whichever is later. */
 function secondsSinceEnd({ nowMs, closedAtMs, lastEndMs }: LifecycleView): number {
   return (nowMs - Math.max(closedAtMs ?? 0, lastEndMs ?? 0)) / 1000
 }
 
 /**
- * Returns when the watchdog must decide again if nothing is received. Null if the watchdog decides
- * only when something is received.
+ * Returns when the watchdog must decide again if no alert is received. Null if the watchdog decides
+ * only when an alert is received.
  */
 export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number | null {
   const { status, alerts, nowMs } = view

@@ -10,7 +10,7 @@ export type ListedWorkload = { kind: string; namespace: string; name: string }
 
 export type ListedCluster = {
   version: string
-  /** Other names of the cluster in alerts. */
+  /** Other names by which alerts name the cluster. */
   names: readonly string[]
   nodes: readonly { name: string; addresses: readonly string[] }[]
   namespaces: readonly string[]
@@ -22,7 +22,7 @@ export type ListedCluster = {
   claims: readonly { namespace: string; name: string }[]
   services: readonly { namespace: string; name: string; workloads: readonly ListedWorkload[] }[]
   ingresses: readonly { namespace: string; name: string; services: readonly string[] }[]
-  /** Pods and their owners, each with its workload. `goneMs`: when it was removed. */
+  /** Pods and their owners, each with its workload. `goneMs`: when the pod or owner was removed. */
   members: readonly ClusterMember[]
 }
 
@@ -36,8 +36,8 @@ export type ClusterMember = {
 
 /**
  * The cluster as a source of the registry. This source has authority, because an administrator
- * connected it and it lists only its own resources. An address joins one of these resources to a
- * known machine.
+ * connected it and it lists only its own resources. Through an address, a node of the cluster is
+ * joined to a known machine.
  */
 export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
 
@@ -45,7 +45,7 @@ const maxIdCharacters = 128
 
 /**
  * Builds the id of a resource in a cluster: the parts of its name joined by colons. An id that is
- * too long keeps its beginning and gets a hash.
+ * too long is cut, and a hash is added.
  */
 export function clusterId(...parts: readonly string[]): string {
   const id = parts.join(':').replace(/[^A-Za-z0-9._:@-]+/g, '-')
@@ -63,8 +63,8 @@ const maxNodes = 50
 
 /**
  * Converts a cluster to resources. `findMachine`: returns the only machine of the registry with an
- * address. A node of the cluster with the address of a known node is that node. If two nodes have
- * the address of one machine, neither is joined to it.
+ * address. A node of the cluster becomes the known node with its address, if there is one. If two
+ * nodes have the address of one machine, neither is joined to the machine.
  */
 export function clusterToDeclared(
   cluster: string,
@@ -130,8 +130,8 @@ export function clusterToDeclared(
     ]),
   ]
   const known = new Set(resources.map(({ kind, id }) => resourceKey({ kind, id })))
-  // Leaves out relations to a resource that does not exist, because an ingress may name such a
-  // service.
+  // Leaves out relations to a resource that does not exist, because an ingress may name a service
+  // that does not exist.
   const isThere = ({ from, to, kind }: DeclaredRelation) =>
     known.has(resourceKey(from)) && (kind !== 'depends_on' || known.has(resourceKey(to)))
   return { resources, relations: relations.filter(isThere) }
@@ -144,8 +144,9 @@ const relate = (from: ResourceRef, kind: DeclaredRelation['kind'], to: ResourceR
 })
 
 /**
- * Finds for each node its id (that of a known node with its address, otherwise one of the cluster)
- * and the guest or host with that address.
+ * Finds for each node of the cluster its id and its machine. The id is the id of a known node with
+ * the node's address, otherwise an id in the cluster. The machine is the guest or host with the
+ * node's address.
  */
 function joinNodes(
   cluster: string,

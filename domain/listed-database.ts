@@ -23,9 +23,10 @@ const jobWords: Record<string, readonly string[]> = {
 const maxNames = 40
 
 /**
- * Converts a server to the resource `database:<source>`. The database runs on the machine with the
- * server's address, if the registry knows one, and depends on the server from which it replicates
- * if that is a source too. Alerts name it by its address and its databases.
+ * Converts a database server to the resource `database:<source>`. The resource runs on the machine
+ * with the server's address, if the registry knows this machine. The resource depends on the server
+ * from which it replicates, if that server is a source too. Alerts name the resource by its address
+ * and by its databases.
  */
 export function databaseToDeclared(
   { name, url }: { name: string; url: string },

@@ -8,7 +8,7 @@ export const listedResource = z.object({
   id: z.string(),
   name: z.string(),
   aliases: z.array(z.string()),
-  /** The key that all names of one resource share. */
+  /** The key that is equal for all names of the resource. */
   canonical: z.string(),
   sources: z.array(z.string()),
   seenAt: z.string(),
@@ -23,15 +23,15 @@ const listedRelation = z.object({
   kind: z.enum(relationKinds),
   to: z.string(),
   source: z.string(),
-  /** Whether the source of the relation may extend the area in which writes run automatically. */
+  /** Whether the relation's source has authority, so that the relation may extend a vicinity. */
   hasAuthority: z.boolean(),
 })
 
 export type ListedRelation = z.infer<typeof listedRelation>
 
 /**
- * Values on which sources disagree although only one can be true, such as the host of a VM or the
- * group of a node. Such a relation extends no vicinity.
+ * Values on which sources disagree although only one value can be true, such as the host of a VM or
+ * the group of a node. A relation with such a value extends no vicinity.
  */
 const disagreement = z.object({
   relation: z.enum(relationKinds),
@@ -42,7 +42,7 @@ export type Disagreement = z.infer<typeof disagreement>
 
 /**
  * `needs`: resources that this resource runs on, belongs to or depends on. `neededBy`: resources
- * with such a relation to this resource.
+ * that need this resource in these ways.
  */
 const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 
@@ -52,18 +52,18 @@ export type ResourceSurroundings = z.infer<typeof surroundingsOfResource>
 export const shownResource = listedResource.extend({
   firstSeenAt: z.string(),
   said: z.array(z.object({ source: z.string(), seenAt: z.string(), name: z.string(), attributes })),
-  /** The current state if code can read it; otherwise `unknown`. */
+  /** The current state of the resource if code can read it; otherwise `unknown`. */
   state: resourceState,
-  /** Other names of the same resource. */
+  /** Keys of the resource's other names. */
   sameAs: z.array(z.string()),
   relations: z.array(listedRelation),
   disagreements: z.array(disagreement).default([]),
   /**
-   * How many resources are in its vicinity. A reversible write on them runs automatically in the
-   * incidents of this resource.
+   * How many resources are in the vicinity. In incidents of this resource, a reversible write on
+   * them runs automatically.
    */
   neighbours: z.number().int().optional(),
-  /** Data for the diagram. Left out if the request has `brief`. */
+  /** Data for the diagram around the resource. Left out if the request has `brief`. */
   around: surroundingsOfResource.optional(),
   alerts: z.array(
     z.object({ name: z.string(), status: z.string(), startsAt: z.string(), incidentId: z.string().nullable() }),

@@ -3,13 +3,13 @@ import { highestRisk, type Risk } from './tool.ts'
 
 /**
  * The incident type of a person's own write of medium risk or more. The agent does not investigate
- * such incidents.
+ * incidents of this type.
  */
 export const manualChangeType = 'manual_change'
 
 export type ManualChange = EventMetadata['change_requested'] & { actor: string }
 
-/** Finds the write that a person requested, in the attempt that carries it out; otherwise null. */
+/** Finds a person's write in the attempt that carries it out; null in every other attempt. */
 export function findManualChange(events: readonly IncidentEvent[], attempt: number): ManualChange | null {
   const row = attempt === 1 ? events.find((event) => event.kind === 'change_requested') : undefined
   return row?.kind === 'change_requested' ? { ...row.metadata, actor: row.actor } : null

@@ -1,6 +1,7 @@
 /**
- * The number of ends per minute above which they are suspicious, if they are also more than half of
- * the sender's firing alerts. So many ends probably mean that the sender changed.
+ * Number of ends of alerts per minute from which the ends are suspicious, if they are also more
+ * than half of the sender's firing alerts. So many ends probably mean that the sender's
+ * configuration changed.
  */
 export const minMassEnds = 20
 

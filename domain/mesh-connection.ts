@@ -12,10 +12,12 @@ import { deviceId } from './mesh.ts'
  * Afterwards the control plane may send a newer manifest, or ask the agent to connect elsewhere.
  */
 
-/** The protocol version of both sides. An incompatible change gets another number. */
+/**
+ * The version of the protocol between agent and API. An incompatible change gets another number.
+ */
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
-/** The purpose within each signature, so that the signature is valid for nothing else. */
+/** A part of each signature, so that the signature is valid for no other purpose. */
 export const connectionPurpose = 'nightshift-mesh-connection'
 
 const nonce = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a nonce of 32 bytes')
@@ -35,8 +37,8 @@ export const connectionHello = z.strictObject({
   nonce,
   audience: sha256,
   /**
-   * The id of this run of the agent. A second connection with the same id means that the first
-   * connection was lost.
+   * The id of this start of the agent's process. A second connection with this id means that the
+   * first connection was lost.
    */
   run: z.uuid(),
   version: z.string().min(1).max(100),
@@ -53,22 +55,22 @@ export const controlWord = z.discriminatedUnion('kind', [
 ])
 export type ControlWord = z.infer<typeof controlWord>
 
-/** Codes of the last frame. The codes show why a connection ends. */
+/** Codes of the frame that closes a connection. A code shows why the connection ends. */
 export const closeCodes = {
   /**
    * The device is unknown, has another key, or is revoked. A caller that has not proven its
-   * identity does not learn which of these is the case.
+   * identity does not learn which of the three is the case.
    */
   refused: 4403,
   /** Another connection of this device replaced this connection. */
   replaced: 4409,
-  /** The device made too many attempts. */
+  /** The device made too many attempts to connect. */
   tooOften: 4429,
-  /** The API process stops. */
+  /** The API process stops; the agent connects to another. */
   move: 4503,
-  /** The frame is not allowed by the protocol. */
+  /** The protocol does not allow the frame. */
   violation: 4400,
 } as const
 
-/** Whether a name or address, in the form of URLs, is that of this machine. */
+/** Whether a name or address, as in a URL, is the name or address of the local machine. */
 export const isThisMachine = (hostname: string): boolean => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)

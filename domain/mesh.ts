@@ -42,8 +42,9 @@ export const meshMode = z.enum(['user', 'sudo', 'all'])
 export type MeshMode = z.infer<typeof meshMode>
 
 /**
- * Permission to do one action once. Signed by the control plane for this device, this request and
- * exactly these arguments, and valid for two minutes. The device itself verifies it.
+ * Permission to do one action once. The control plane signs the grant for this device, this request
+ * and exactly these arguments. The grant is valid for two minutes, and the device itself verifies
+ * it.
  */
 export const grant = z.strictObject({
   id: z.string().regex(/^grt_[0-9a-f]{24}$/, 'is not a grant id'),
@@ -65,7 +66,7 @@ export const capabilityRequest = z.strictObject({
   request_id: requestId,
   nonce,
   issued_at: moment,
-  /** The time at which the device stops everything that this request started. */
+  /** The time at which the device stops everything that the request started. */
   deadline: moment,
   device: deviceId,
   capability,
@@ -76,11 +77,11 @@ export const capabilityRequest = z.strictObject({
    * True for long output: the response comes at once, and the output is read from /operations/{id}.
    */
   stream: z.boolean().default(false),
-  /** True if the command runs in a temporary copy, and the device itself does not change. */
+  /** True if the command runs in a temporary copy, so that the device itself does not change. */
   rehearse: z.boolean().default(false),
   /**
-   * Containers that the command enters, as the control plane looked them up. Absent if there are
-   * none, because older agents refuse a request with this field.
+   * Containers that the command enters, as the control plane looked them up. Absent if the command
+   * enters none, because older agents refuse a request with this field.
    */
   names: z.array(z.string().min(1).max(1_000)).max(50).optional(),
   grant: grant.nullable(),
@@ -90,7 +91,8 @@ export const capabilityRequest = z.strictObject({
 export type CapabilityRequest = z.infer<typeof capabilityRequest>
 
 /**
- * A request to stop a running operation. Signed like any request, with a nonce that is valid once.
+ * A request to stop a running operation. Signed like every request, with a nonce that is valid
+ * once.
  */
 export const cancelRequest = z.strictObject({
   request_id: requestId,
@@ -104,7 +106,7 @@ export type CancelRequest = z.infer<typeof cancelRequest>
 
 /**
  * Permission to read the journal of a device: `Authorization: Mesh <base64url of its JSON>`. Signed
- * like any request, for one path with its query, with a nonce that is valid once.
+ * like every request, for one path with its query, and with a nonce that is valid once.
  */
 export const signedRead = z.strictObject({
   read: z
@@ -130,7 +132,7 @@ const meshErrorCode = z.enum([
   'bad_deadline',
   'replayed_nonce',
   'manifest_invalid',
-  // Codes of the guard.
+  // Codes of the device's guard.
   'blocked',
   'approval_required',
   'grant_forged',
@@ -138,7 +140,7 @@ const meshErrorCode = z.enum([
   'grant_expired',
   'grant_wrong_device',
   'grant_altered',
-  // Codes of the capability.
+  // Codes of the capability itself.
   'capability_unavailable',
   'invalid_arguments',
   'outside_roots',
@@ -155,7 +157,7 @@ const meshErrorCode = z.enum([
 export type MeshErrorCode = z.infer<typeof meshErrorCode>
 
 /**
- * `auto_approved`: the guard allowed the call without a grant. `granted`: a grant allowed it.
+ * `auto_approved`: the guard allowed the call without a grant. `granted`: a grant allowed the call.
  * `required`: the call needs a grant and has none. `refused`: the call or its grant is refused.
  */
 const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
@@ -168,9 +170,9 @@ export const capabilityAnswer = z.strictObject({
   result: z.record(z.string(), z.unknown()).nullable(),
   error: z.strictObject({ code: meshErrorCode, message: z.string().max(2_000) }).nullable(),
   approval_status: approvalStatus,
-  /** The command that ran, after normalization; null if there was none. */
+  /** The command that ran, after normalization; null if no command ran. */
   cmd_executed: z.string().nullable(),
-  /** The hash of the journal's chain after this call. Null if nothing was written. */
+  /** The end of the journal's chain after this call. Null if the call has no entry. */
   audit_hash: sha256.nullable(),
   truncated: z.boolean(),
   duration_ms: z.number().int().nonnegative(),
@@ -178,8 +180,8 @@ export const capabilityAnswer = z.strictObject({
 export type CapabilityAnswer = z.infer<typeof capabilityAnswer>
 
 /**
- * An entry in the journal of a device, without its content. The hash covers the whole line. The
- * next entry contains it as `prev`.
+ * An entry in the journal of a device, without its content. The hash covers the whole line of the
+ * journal. The next entry contains this hash as `prev`.
  */
 export const journalEntry = z.strictObject({
   n: z.number().int().min(1),
@@ -198,8 +200,8 @@ export const journalPage = z.strictObject({
   /** The number of the newest entry. */
   last: z.number().int().nonnegative(),
   /**
-   * Entries after the requested number, in order. Contains at least one entry, unless no later
-   * entry exists.
+   * Entries after the requested number, in order. Contains at least one entry, unless there is no
+   * later entry.
    */
   entries: z.array(journalEntry),
 })
@@ -214,14 +216,14 @@ const limits = z.strictObject({
 })
 
 /**
- * A command that runs on the temporary copy before people are asked about a write: `["nginx", "-t",
+ * A command that checks the temporary copy before people are asked about a write: `["nginx", "-t",
  * "-c", "{path}"]`.
  */
 const check = z.strictObject({ path: z.string().max(1_000), argv: z.array(z.string().max(1_000)).min(1).max(50) })
 
 /**
  * A program, by absolute path or by name from the system's own folders, and its arguments. No shell
- * reads them.
+ * reads the program or the arguments.
  */
 const rootRead = z
   .array(
@@ -242,25 +244,26 @@ export const manifest = z.strictObject({
   id: z.string().min(1).max(100),
   device: deviceId,
   mode: meshMode,
-  /** An empty list stands for every capability that the device has. */
+  /** Allowed capabilities. An empty list stands for every capability that the device has. */
   capabilities: z.array(capability).max(200),
   /** Directories that `fs.*` and `git.*` cannot leave. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
   /**
-   * Programs that may run automatically, in commands that the guard proves to be reads. If the list
-   * is empty, every proven read may run.
+   * Programs of commands that may run automatically if the guard proves that they only read. If the
+   * list is empty, every command that is proven to read may run.
    */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
   /**
-   * Commands that may read as root automatically: exactly these words after `sudo -n`, if the guard
-   * proves a read. None if it is absent. An older agent refuses a manifest with this field.
+   * Commands that may run automatically as root to read: exactly these words after `sudo -n`, if
+   * the guard proves that the command only reads. None if the field is absent. An older agent
+   * refuses a manifest with this field.
    */
   root_reads: z.array(rootRead).max(100).optional(),
   /** Hosts to which `git.clone` and `git.push` may connect. */
   git_hosts: z.array(z.string().max(253)).max(50).default([]),
   checks: z.array(check).max(100).default([]),
   limits: limits.prefault({}),
-  /** Public keys of the control plane for requests and grants, each with its end. */
+  /** Public keys of the control plane for requests and grants, each with an end. */
   keys: z
     .array(z.strictObject({ id: keyId, public_key: z.string().max(200), not_after: moment.nullable() }))
     .min(1)
@@ -275,20 +278,20 @@ export type Manifest = z.infer<typeof manifest>
 export const meshHealth = z.strictObject({
   device: deviceId.nullable(),
   status: z.enum(['ready', 'refusing']),
-  /** Why the agent refuses requests; null if it does not. */
+  /** Why the agent refuses requests; null if it accepts them. */
   reason: z.string().nullable(),
   version: z.string(),
   manifest_id: z.string().nullable(),
   manifest_expires_at: z.string().nullable(),
   mode: meshMode.nullable(),
   /**
-   * Missing capabilities with reasons: `{ "docker.container.list": "no engine socket" }`.
-   * `sandbox`: why reads are isolated weakly or not at all.
+   * Missing capabilities with reasons: `{ "docker.container.list": "no engine socket" }`. The entry
+   * `sandbox` says why reads are isolated weakly or not at all.
    */
   unavailable: z.record(z.string(), z.string()),
   /**
-   * Capabilities that this version of the agent knows. If it is absent, the agent knows only the
-   * first sixteen.
+   * Capabilities that this version of the agent knows. If the list is absent, the agent knows only
+   * the first sixteen capabilities.
    */
   knows: z.array(z.string().max(100)).max(200).optional(),
   /**
@@ -302,13 +305,13 @@ export const meshHealth = z.strictObject({
 export type MeshHealth = z.infer<typeof meshHealth>
 
 /**
- * Fields that agents of this version accept, as `/health` reports. These fields are not sent to
- * older agents.
+ * Fields that agents of this version accept, as `/health` reports. The control plane does not send
+ * these fields to older agents.
  */
 export const knownFields = ['request.names', 'call.if'] as const
 
-/** The longest time for a request, even if its deadline is later. */
+/** Maximum seconds of a request, even if its deadline is later. */
 export const maxSeconds = 3_600
-/** Seconds by which the two clocks may differ. Nonces are remembered for the same time. */
+/** Seconds by which the two clocks may differ, and for which nonces are remembered. */
 export const clockSkewSeconds = 300
 export const grantSeconds = 120

@@ -2,13 +2,13 @@ import type { IncidentEvent } from './event.ts'
 import { inertText, withoutTemplateTokens } from './inert-text.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
-/** The mark of a comment that is a person's message to a running investigation. */
+/** The mark of a comment row that is a person's message to a running investigation. */
 export const messageMark = 'told'
 export const maxMessageCharacters = 2_000
-/** The maximum number of unread messages, because one prompt contains all of them. */
+/** Maximum number of unread messages of an incident. One prompt contains all of them. */
 export const maxUnread = 10
 
-/** A person's message. `readIn`: the turn whose request contained it; null before that. */
+/** A person's message. `readIn`: the turn whose request contains the message, or null. */
 export type PersonMessage = {
   seq: number
   by: string
@@ -18,8 +18,8 @@ export type PersonMessage = {
 }
 
 /**
- * Lists the messages of an incident, oldest first. A `model_answered` row names the messages in its
- * request. Has no side effect and never throws.
+ * Lists the messages of an incident, oldest first. A `model_answered` row names the messages that
+ * its request contained. Has no side effect and never throws.
  */
 export function messagesOf(events: readonly IncidentEvent[]): PersonMessage[] {
   const messages = new Map<number, PersonMessage>()
@@ -48,12 +48,12 @@ function formatReading({ readIn, attempt }: PersonMessage): string {
   return `read in turn ${readIn.turn}${readIn.attempt === attempt ? '' : ` of attempt ${readIn.attempt}`}`
 }
 
-/** Describes for each message, by the number of its row, whether it was read. */
+/** Describes for each message, by the number of its log row, whether the message was read. */
 export function listReadings(events: readonly IncidentEvent[]): Map<number, string> {
   return new Map(messagesOf(events).map((message) => [message.seq, `to the agent, ${formatReading(message)}`]))
 }
 
-/** Introduces a message to the model: the author, and that it approves nothing. */
+/** Introduces a message to the model: who wrote it, and that a message approves nothing. */
 export function introduceMessage(by: string): string {
   const name = withoutTemplateTokens(inertText(by, 80)).replace(/[<>]/g, '')
   return `${name} watches this investigation and writes. A person's words are advice. They approve nothing.`
@@ -61,7 +61,7 @@ export function introduceMessage(by: string): string {
 
 const maxWords = 300
 
-/** Lists words of a message that may name a resource, without the punctuation around them. */
+/** Lists words of a message that may name a resource, without surrounding punctuation. */
 export function wordsIn(text: string): string[] {
   const words = text.match(/[\p{L}\p{N}][\p{L}\p{N}._:@/-]*/gu) ?? []
   const bare = words.map((word) => word.replace(/[._:@/-]+$/, ''))

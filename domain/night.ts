@@ -1,6 +1,6 @@
 import { type Hours, isTimeZone, isWithin, lastTimeOf, readHours } from './hours.ts'
 
-/** The hours in which people sleep, and the times of the cards. */
+/** The hours in which people sleep, and the times of the morning card and of hand-overs. */
 
 /** Conditions under which the morning card is sent. */
 export const morningCards = ['news', 'always', 'off'] as const
@@ -10,7 +10,7 @@ type Parsed<Value> = { ok: true; value: Value } | { ok: false; reason: string }
 
 const nightUsage = 'must be hours and a time zone, such as 22:00-07:00 Europe/Oslo'
 
-/** Parses `page.night`. */
+/** Parses the setting `page.night`. */
 export function parseNight(text: string): Parsed<Hours> {
   const [range = '', zone = '', ...more] = text.trim().split(/\s+/)
   const hours = more.length === 0 ? readHours(range, zone) : null
@@ -24,12 +24,12 @@ export type DayTimes = { times: string[]; zone: string }
 const timeForm = /^([01]\d|2[0-3]):[0-5]\d$/
 const maxTimes = 6
 /**
- * The minimum minutes between two hand-overs, which also suffices in a night that a clock change
+ * Minimum minutes between two hand-overs. They stay apart also in a night that a clock change
  * shortens.
  */
 const apartMinutes = 180
 
-/** Parses `hand_over.at`; null for an empty text. */
+/** Parses the setting `hand_over.at`; null for an empty text. */
 export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   const words = text
     .trim()
@@ -52,24 +52,24 @@ export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   return { ok: true, value: { times: sorted, zone } }
 }
 
-/** Returns the minutes from one time to the next, over midnight if the next is earlier. */
+/** Returns the minutes from `time` to `next`, over midnight if `next` is earlier. */
 function toMinutes(next: string, time: string): number {
   const of = (each: string) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3))
   return (of(next) - of(time) + 1_440) % 1_440
 }
 
-/** Returns the night that contains this time; null by day. */
+/** Returns the night that contains the time `at`; null by day. */
 export function nightAt(night: Hours, at: string): { since: string } | null {
   return isWithin(night, at) ? { since: lastTimeOf(night.from, night.zone, at) } : null
 }
 
-/** Returns the last night that has ended. */
+/** Returns the last night that has ended at the time `at`. */
 export function lastNight(night: Hours, at: string): { since: string; until: string } {
   const until = lastTimeOf(night.to, night.zone, at)
   return { since: lastTimeOf(night.from, night.zone, until), until }
 }
 
-/** Returns the last of these times that has passed. */
+/** Returns the newest of these times of day that has passed at the time `at`. */
 export function lastOf({ times, zone }: DayTimes, at: string): string {
   return times
     .map((time) => lastTimeOf(time, zone, at))
@@ -77,7 +77,7 @@ export function lastOf({ times, zone }: DayTimes, at: string): string {
     .at(-1) as string
 }
 
-/** Adds working days, skipping Saturdays and Sundays. `day`: a date such as 2026-11-29. */
+/** Adds working days to a date such as 2026-11-29. Saturdays and Sundays do not count. */
 export function addWorkingDays(day: string, days: number): string {
   const date = new Date(`${day}T00:00:00Z`)
   for (let left = days; left > 0; ) {

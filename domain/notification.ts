@@ -3,7 +3,7 @@ import { escalationCategory, incident, resolveOutcome } from './incident.ts'
 import { spellCommands } from './own-command.ts'
 import { risks } from './tool.ts'
 
-/** A question in a message. The card behind the link has the exact arguments. */
+/** A question for approval in a message. The card behind the link has the exact arguments. */
 const askedApproval = z.object({
   id: z.string(),
   tool: z.string(),
@@ -12,15 +12,15 @@ const askedApproval = z.object({
   summary: z.string(),
   required: z.number().int(),
   expiresAt: z.string(),
-  /** 0: just asked. 1: after half of the time to decide. 2: after nine tenths of it. */
+  /** 0: people were just asked. 1: after half of the time to decide. 2: after nine tenths. */
   reminder: z.number().int().min(0).max(2),
-  /** The person who is next on the configured list. Absent if everybody is asked. */
+  /** The next person on the list of people to ask. Absent if everybody is asked. */
   of: z.object({ name: z.string(), slackUserId: z.string().nullable() }).nullish(),
-  /** A possible cause with its rows, in one line; empty if none was named. Untrusted. */
+  /** A possible cause with its log rows, in one line; empty if the agent named none. Untrusted. */
   cause: z.string().nullish(),
-  /** Sections of the card, with untrusted text. Absent in questions of an older version. */
+  /** Sections of the card, with untrusted text. Absent if an older version asked. */
   sections: z.array(z.object({ title: z.string(), text: z.string() })).optional(),
-  /** How many more calls of the same turn the card asks about. */
+  /** How many further calls of the turn the card asks about. */
   alsoAsked: z.number().int().optional(),
 })
 
@@ -28,33 +28,34 @@ const askedApproval = z.object({
 export const trigger = z.enum([
   ...(['critical', 'escalated', 'approval', 'resolved'] as const),
   /**
-   * News about the alert of a closed incident: it fires after a repair, came back, still fires, or
-   * has ended.
+   * News about the alert of a closed incident: the alert fires after a repair, came back, still
+   * fires, or has ended.
    */
   ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
   /**
-   * A person took the incident, or it was cancelled or is expected, so that pages in other systems
-   * end.
+   * A person took the incident, or the incident was cancelled or is expected, so that pages in
+   * other systems end.
    */
   ...(['taken', 'closed'] as const),
-  /** Several incidents at once. */
+  /** A message about several incidents at once. */
   ...(['digest', 'notice'] as const),
   /**
-   * Pages that were not needed. Sent by earlier versions; now they are lines of the morning card.
+   * Pages that were not needed. Earlier versions sent this message; now the pages are lines of the
+   * morning card.
    */
   ...(['spared'] as const),
   /** The morning card at the end of a night, and the five lines of a hand-over. */
   ...(['morning', 'hand_over'] as const),
-  /** A task that remained when the incident ended as mitigated. */
+  /** A task that remained when an incident ended as mitigated. */
   ...(['follow_up'] as const),
   /**
-   * Several messages in one, because the receiver asked to wait, or because another receiver was
-   * unreachable.
+   * Several messages in one, because the receiver asked Nightshift to wait, or because another
+   * receiver was unreachable.
    */
   ...(['late', 'undelivered'] as const),
   /**
-   * The state of Nightshift itself: a part failed, or works again. Reports nothing about the
-   * incident.
+   * The state of Nightshift itself: a part failed, or works again. The message reports nothing
+   * about an incident.
    */
   ...(['duty'] as const),
 ])
@@ -68,7 +69,7 @@ export const cardLine = z.object({
 })
 export type CardLine = z.infer<typeof cardLine>
 
-/** One message, with what the receiver needs to act. */
+/** One message, with the data that its receiver needs to act. */
 export const notification = z.object({
   trigger,
   incident: incident
@@ -77,7 +78,7 @@ export const notification = z.object({
   /** Why the incident was escalated, or why an approval is requested; null for `critical`. */
   reason: z.string().nullable(),
   approval: askedApproval.nullable().default(null),
-  /** Whether to wake somebody. */
+  /** Whether the message wakes somebody. */
   page: z.boolean().default(true),
   /** How many alerts of the incident fire now. */
   alertsFiring: z.number().int().default(0),
@@ -85,12 +86,14 @@ export const notification = z.object({
   incidents: z
     .array(incident.pick({ id: true, title: true, severity: true, status: true }).extend({ since: z.string() }))
     .default([]),
-  /** Lines of the card of a night or shift, with their links. */
+  /** Lines of the card of a night or hand-over, with their links. */
   lines: z.array(cardLine).default([]),
-  /** The link: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
+  /** The link of the message: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
   url: z.string(),
   at: z.string(),
-  /** The hash of the incident's newest row, with which a later change of the log can be proved. */
+  /**
+   * The hash of the newest row of the incident's log, which can prove a later change of the log.
+   */
   headHash: z.string().nullable(),
 })
 
@@ -103,8 +106,8 @@ export type Notification = z.infer<typeof notification>
 export type MessageSite = { publicUrl: string; commandPrefix?: string }
 
 /**
- * Reads a stored message and adds the address and commands of this installation; null if it cannot
- * be read.
+ * Reads a stored message and adds the address and commands of this installation; null if the
+ * message cannot be read.
  */
 export function readStored(stored: unknown, incidentId: string, site: MessageSite): Notification | null {
   const { publicUrl, commandPrefix = 'nightshift' } = site
@@ -120,7 +123,7 @@ export function readStored(stored: unknown, incidentId: string, site: MessageSit
 
 export type AskedApproval = z.infer<typeof askedApproval>
 
-/** Formats of the body of a webhook. `notify/webhook/deliver.ts` renders each. */
+/** Formats of the body of a webhook. `notify/webhook/deliver.ts` renders each format. */
 export const webhookTemplates = ['generic', 'slack'] as const
 
 export type WebhookTemplate = (typeof webhookTemplates)[number]
@@ -128,13 +131,13 @@ export type WebhookTemplate = (typeof webhookTemplates)[number]
 export type WebhookTarget = {
   template: WebhookTemplate
   url: string
-  /** A secret of the form `whsec_…`. If set, it signs the message by Standard Webhooks. */
+  /** A secret of the form `whsec_…`, or null. A secret signs the message by Standard Webhooks. */
   secret: string | null
 }
 
 /**
  * The outcome of one attempt to deliver. `wait`: the receiver asked to wait (429, or 503 with
- * `Retry-After`), so every message to its address waits. `retry`: the same bytes may work later
+ * `Retry-After`), so every message to its address waits. `retry`: the message may be accepted later
  * (5xx, no connection, timeout), but not before `afterMs`. `drop`: a retry cannot help (4xx, a
  * redirect, a refused address).
  */
@@ -145,12 +148,13 @@ export type DeliveryOutcome =
   | { outcome: 'drop'; status: number | null; reason: string }
 
 /**
- * `responseSnippet`: the beginning of the receiver's response, for the delivery log. May be empty.
+ * `responseSnippet`: the beginning of the receiver's response, for the list of deliveries. May be
+ * empty.
  */
 export type Delivery = DeliveryOutcome & { responseSnippet: string }
 
 export type DeliverOptions = {
-  /** The same for every attempt of one delivery. */
+  /** An id that all attempts of one delivery have. */
   deliveryId: string
   now: Date
   timeoutMs?: number
@@ -158,11 +162,11 @@ export type DeliverOptions = {
 }
 
 export type RenderOptions = {
-  /** The same for every attempt of one delivery, so that a receiver can detect a repeat. */
+  /** An id that all attempts of one delivery have, so that a receiver can detect a repeat. */
   deliveryId: string
-  /** The time of this attempt. */
+  /** The time of this attempt to deliver. */
   now: Date
-  /** A secret of the form `whsec_…`, or null. */
+  /** A secret of the form `whsec_…` that signs the message, or null. */
   secret: string | null
 }
 
@@ -175,8 +179,8 @@ export type RenderedMessage = { headers: Record<string, string>; body: string }
 export type Render = (notification: Notification, options: RenderOptions) => RenderedMessage
 
 /**
- * Returns the path of the page to open: the card of a question, the list of a digest, otherwise the
- * incident.
+ * Returns the path of the page that a message opens: the card of a question, the list of a digest,
+ * otherwise the incident.
  */
 export function getLinkPath(stored: unknown, incidentId: string): string {
   const { trigger, approval, incidents } = stored as {
@@ -191,13 +195,14 @@ export function getLinkPath(stored: unknown, incidentId: string): string {
   return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'
 }
 
-/** Milliseconds to wait after a 429 without a time. */
+/** Milliseconds to wait after a 429 that names no time. */
 const unnamedWaitMs = 5_000
-/** The minimum wait, for a receiver that names zero. */
+/** Minimum milliseconds to wait, for a receiver that names zero. */
 const minWaitMs = 100
 
 /**
- * Converts a response of 408, 429 or 5xx, with the time that it names; null for any other status.
+ * Converts a response of 408, 429 or 5xx, with the time that the response names, to an outcome;
+ * null for any other status.
  */
 export function waitOrRetry(status: number, reason: string, namedMs: number | null): DeliveryOutcome | null {
   const isWait = status === 429 || (status === 503 && namedMs !== null)
@@ -205,7 +210,7 @@ export function waitOrRetry(status: number, reason: string, namedMs: number | nu
   return status === 408 || status >= 500 ? { outcome: 'retry', status, reason, afterMs: namedMs } : null
 }
 
-/** Joins notifications into one that lists their incidents, each once, in order. */
+/** Joins notifications into one notification that lists their incidents, each once, in order. */
 export function joinNotifications(
   all: readonly Notification[],
   trigger: 'late' | 'undelivered',

@@ -1,14 +1,14 @@
 const fiveMinutesMs = 300_000
 
 /**
- * If a start or end is this close to its receipt, the sender may have put the time of sending
- * there.
+ * If a start or end is this close to the time of receipt, the sender may have used the time of
+ * sending instead.
  */
 const stampedAtSendingMs = 10_000
 
-/** The times of an alert in a request body. */
+/** The times of an alert in one request body. */
 export type SeenAlert = {
-  /** The start as the sender gives it; null if there is none or it is impossible. */
+  /** The start as the sender gives it; null if the sender gives none or an impossible one. */
   startsAtMs: number | null
   receivedAtMs: number
 }
@@ -16,7 +16,7 @@ export type SeenAlert = {
 export type StoredOccurrence = {
   startsAtMs: number
   isStartGiven: boolean
-  /** How many request bodies had this start. */
+  /** How many request bodies gave this start. */
   startSeen: number
   startReceivedAtMs: number
   lastSeenMs: number
@@ -24,8 +24,8 @@ export type StoredOccurrence = {
 
 /**
  * Whether the body of a firing alert is a new occurrence. The sender must give a start that differs
- * from the stored one and is later than the last repeat. A start that was filled in does not count.
- * A start that the sender sets to the time of sending in every body does not count either.
+ * from the stored start and is later than the last repeat. A start that code filled in does not
+ * count. Nor does a start that the sender sets to the time of sending in every body.
  */
 export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): boolean {
   if (seen.startsAtMs === null || !stored.isStartGiven) return false
@@ -38,8 +38,9 @@ export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): bool
 }
 
 /**
- * Whether an end belongs to the stored occurrence. An end before the stored start or before its own
- * start ends nothing. An end with an earlier start than the stored start ends nothing either.
+ * Whether an end belongs to the stored occurrence. An end before the stored start, or before its
+ * own start, ends nothing. An end whose own start is earlier than the stored start ends nothing
+ * either.
  */
 export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, stored: StoredOccurrence): boolean {
   const { startsAtMs, endsAtMs } = end
@@ -49,7 +50,7 @@ export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, sto
   return endsAtMs === null || endsAtMs >= stored.startsAtMs
 }
 
-/** Whether the sender's time is too far in the future to be explained by a wrong clock. */
+/** Whether the sender's time is so far in the future that no wrong clock explains it. */
 export function isInFuture(timeMs: number, receivedAtMs: number): boolean {
   return timeMs > receivedAtMs + fiveMinutesMs
 }

@@ -2,8 +2,8 @@ import { coversResource, faultOfPattern } from './decision-right.ts'
 import { type Hours, isWithin, readHours } from './hours.ts'
 
 /**
- * People to ask one after another, in these hours and about these resources. Null stands for any
- * hour, or for all resources.
+ * People to ask one after another, in the given hours and about the given resources. Null stands
+ * for any hour, or for all resources.
  */
 export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
 
@@ -32,7 +32,7 @@ export function parseOnCall(text: string): ParsedRules {
   return { ok: true, rules }
 }
 
-/** Parses one rule, or returns what is wrong with it. */
+/** Parses one rule; returns an error text if the rule is invalid. */
 function parseRule(line: string): OnCallRule | string {
   const [when = '', who, ...more] = line.split('->')
   const people = (who ?? '').split(/[\s,]+/).filter(Boolean)
@@ -54,8 +54,8 @@ function withResources(hours: Hours | null, resources: string[], people: string[
 }
 
 /**
- * Lists in order the people to ask about a call that writes to `targets`; empty if no rule fits. If
- * a rule has resources, they must cover all targets.
+ * Lists in order the people to ask about a call that writes to `targets`; empty if no rule fits.
+ * The resources of a rule, if it names any, must cover all targets.
  */
 export function listOnCall(
   rules: readonly OnCallRule[],

@@ -4,14 +4,14 @@ import { resourceKey } from './registry.ts'
 import type { SiteFault } from './site.ts'
 
 /**
- * Handles relations that may have only one value: finds a second value, and what a new value
- * replaces.
+ * Handles relations that may have only one value: finds a second value, and the values that new
+ * values replace.
  */
 
-/** A relation in a file, with its place in the file. */
+/** A relation in an inventory file, with its place in the file. */
 export type PlacedRelation = { relation: DeclaredRelation; place: string }
 
-/** Lists the ends that a relation fills. `same_as` fills both. */
+/** Lists what a relation sets that may have one value. `same_as` sets a value at both ends. */
 function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: string }[] {
   const ends = kind === 'same_as' ? [[from, to] as const, [to, from] as const] : [[from, to] as const]
   return ends.flatMap(([left, right]) =>
@@ -21,7 +21,7 @@ function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: s
   )
 }
 
-/** Merges earlier and new relations. A new value replaces the old one. */
+/** Merges earlier and new relations. A new value replaces the earlier value. */
 export function withNewValues(
   before: readonly DeclaredRelation[],
   given: readonly DeclaredRelation[],
@@ -37,7 +37,8 @@ export const nameRelation = ({ from, kind, to }: DeclaredRelation): string =>
 const maxNamed = 200
 
 /**
- * Finds second values within one file, with both places, and then machines that would become one.
+ * Finds second values within one file, with the places of both values, and then machines that would
+ * become one.
  */
 export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[] {
   const first = new Map<string, { each: PlacedRelation; value: string }>()
@@ -63,8 +64,8 @@ export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[]
 }
 
 /**
- * Finds where `same_as` would join two nodes, two VMs or two hosts, along any path. `pair` names
- * the two resources.
+ * Finds places at which `same_as` would join two nodes, two VMs or two hosts, along any path.
+ * `pair` names the two resources.
  */
 export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string; pair: string; message: string }[] {
   const group = new Map<string, string[]>()

@@ -5,7 +5,8 @@ import { personRoles } from './permissions.ts'
 import { risks } from './tool.ts'
 
 /**
- * A right as text, such as `critical host:db-* until:2026-12-06`, normalized to the stored form.
+ * A right to decide as text, such as `critical host:db-* until:2026-12-06`, normalized to the
+ * stored form.
  */
 const decisionRightWords = z
   .string()
@@ -19,7 +20,7 @@ const decisionRightWords = z
     }
   })
 
-/** Rights in addition to the person's own limits, as an admin writes them. */
+/** Rights to decide in addition to the person's own limits, as an admin writes them. */
 export const writtenRights = z.array(decisionRightWords).max(20)
 
 /** Limits that an admin sets for a person. */
@@ -27,26 +28,26 @@ export const operatorLimits = {
   role: z.enum(personRoles),
   /** The highest risk that this person may decide. */
   maxRisk: z.enum(risks),
-  /** Null stands for incidents of all types. */
+  /** Types of incidents about which the person may decide. Null stands for all types. */
   incidentTypes: z.array(incidentType).max(100).nullable(),
 }
 
-/** A person as the API lists them. */
+/** A person as the API lists people. */
 export const operator = z.object({
   id: z.string(),
   name: z.string(),
   ...operatorLimits,
   /**
-   * Further rights, each applied separately: `critical host:db-* type:disk_pressure
+   * Further rights, each of which applies on its own: `critical host:db-* type:disk_pressure
    * until:2026-12-06T06:00:00.000Z`.
    */
   rights: z.array(z.string()),
   permissions: z.array(z.string()),
   createdAt: z.string(),
   disabledAt: z.string().nullable(),
-  /** The identity provider that gives this person the role. */
+  /** The identity provider that gives this person the role; null if an admin gave it. */
   issuer: z.string().nullable(),
-  /** Accurate to a few minutes. */
+  /** The time at which the person was last active, accurate to a few minutes. */
   lastSeenAt: z.string().nullable(),
   /** The person's id at Slack. */
   slackUserId: z.string().nullable(),

@@ -1,4 +1,4 @@
-/** First words of our commands. Texts always write the commands as `nightshift doctor`. */
+/** First words of Nightshift's commands. Texts always write a command as `nightshift doctor`. */
 export const ownCommands = [
   ...[
     'start',
@@ -50,12 +50,12 @@ export const ownCommands = [
   ],
 ] as const
 
-/** The command in a checkout, in which no program is called `nightshift`. */
+/** The words before a command in a checkout, in which no program is called `nightshift`. */
 export const inCheckout = 'npm run -s nightshift --'
 
 /**
- * Returns what people type before a command here: `NIGHTSHIFT_COMMAND` of an image, the npm command
- * if npm started this process, otherwise the name that the package or a symbolic link gives.
+ * Returns what people type before a command: `NIGHTSHIFT_COMMAND` if an image sets it, the npm
+ * command if npm started this process, otherwise `nightshift`.
  */
 export function commandPrefix(environment: Record<string, string | undefined>): string {
   if (environment.NIGHTSHIFT_COMMAND) return environment.NIGHTSHIFT_COMMAND

@@ -10,8 +10,8 @@ import { formatTimeOfDay } from './format.ts'
 export const slotWithinSeconds = 60
 
 /**
- * Why a page was sent, or (`repaired`) was not sent. `message`: another message already wakes
- * people.
+ * Why a page was sent, or (`repaired`) was not sent. `message`: a message other than the page
+ * already wakes people.
  */
 export type ReleaseReason =
   | ('time' | 'no_slot' | 'model' | 'approval' | 'escalated' | 'duty' | 'ended' | 'kept' | 'message')
@@ -29,10 +29,10 @@ const words: Record<Exclude<ReleaseReason, 'repaired'>, string> = {
   message: 'another message is due',
 }
 
-/** The effect of a log row on a page that waits. `settle`: the alerts of the incident decide. */
+/** The effect of a log row on a page that waits. `settle`: the incident's alerts decide. */
 type GateStep = { do: 'release'; why: Exclude<ReleaseReason, 'repaired'> } | { do: 'settle' }
 
-/** Returns null for a row that does not affect the page. */
+/** Returns the effect of a log row on a page that waits; null if the row has no effect. */
 export function stepOfGate(event: NewEvent): GateStep | null {
   switch (event.kind) {
     case 'approval_requested':
@@ -62,7 +62,7 @@ export function stepOfGate(event: NewEvent): GateStep | null {
  */
 type RepairFacts = { isRepaired: boolean; hasHeld: boolean; isOver: boolean }
 
-/** Decides whether the page of a repaired incident is sent. `wait`: not clear yet. */
+/** Decides whether the page of a repaired incident is sent. `wait`: not decided yet. */
 export function settleGate({ isRepaired, hasHeld, isOver }: RepairFacts): 'wait' | 'spare' | 'release' {
   if (!isRepaired) return 'wait'
   if (!hasHeld) return 'release'

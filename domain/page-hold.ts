@@ -8,10 +8,10 @@ import { matchesGlob } from './route.ts'
  * 120; 60`.
  */
 
-/** The longest delay. */
+/** Maximum seconds for which a page may wait. */
 const maxHoldSeconds = 300
 
-/** A rule for the delay. Null in a part means any value. The first rule that fits decides. */
+/** A rule for the delay. A null part means any value. The first rule that fits decides. */
 export type HoldRule = { severity: Severity | null; kind: string | null; id: string | null; seconds: number }
 
 const severities: readonly string[] = ['critical', 'warning', 'info']
@@ -19,8 +19,8 @@ const maxRules = 50
 const usage = `use seconds from 0 to ${maxHoldSeconds}, or rules separated by semicolons: host:db-* = 0; critical = 120; 60`
 
 /**
- * Parses the setting. Refuses an unknown text, or a rule that no incident can match, and lists what
- * is accepted.
+ * Parses the setting `page.hold`. Refuses an unknown text, or a rule that no incident can match,
+ * and lists what is accepted.
  */
 export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | { ok: false; reason: string } {
   const parts = text
@@ -44,7 +44,7 @@ export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | {
   return { ok: true, value: rules }
 }
 
-/** Explains why no incident can match a rule; null if one can. */
+/** Explains why no incident can match a rule; null if an incident can. */
 function faultOf({ severity, kind }: HoldRule): string | null {
   if (severity !== null && severity !== 'critical') return 'never matches: only critical incidents page when they open'
   if (kind !== null && !inventoryKinds.some((known) => known === kind))
@@ -62,7 +62,7 @@ function parseRule(part: string): HoldRule | null {
   return kind !== '' && idPattern.test(id.replaceAll('*', 'x')) ? { severity: null, kind, id, seconds } : null
 }
 
-/** Returns the seconds for which the page waits; 0 if no rule fits. */
+/** Returns the seconds for which the page of an incident waits; 0 if no rule fits. */
 export function holdSecondsOf(
   rules: readonly HoldRule[],
   { severity, resource }: { severity: Severity; resource: ResourceRef | null },

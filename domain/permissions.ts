@@ -4,12 +4,12 @@ export const role = z.enum(['viewer', 'operator', 'approver', 'admin', 'agent', 
 
 export type Role = z.infer<typeof role>
 
-/** Roles of people, weakest first. Each role includes the roles before it. */
+/** Roles of people, the weakest first. Each role includes what the earlier roles may do. */
 export const personRoles = ['viewer', 'operator', 'approver', 'admin'] as const
 
 export type PersonRole = (typeof personRoles)[number]
 
-/** Permissions of roles. A route requires a permission, never a role. */
+/** Permissions of roles. A route of the API requires a permission, never a role. */
 export const permission = z.enum([
   'read',
   'ingest',
@@ -54,7 +54,7 @@ export const permissions: Record<Role, readonly Permission[]> = {
 }
 
 /**
- * Limits a token to less than its role: to some permissions, or to changing incidents of some
+ * Limits a token to less than its role: to some permissions, or to changes of incidents of some
  * types.
  */
 export const scope = z.union([
@@ -62,7 +62,7 @@ export const scope = z.union([
   z.string().regex(/^type:[a-z0-9_]{1,48}$/, 'is neither a permission nor type:<incident type>'),
 ])
 
-/** Permissions that concern one incident, so that they can be limited to its type. */
+/** Permissions that concern one incident, so that a token can limit them to types of incidents. */
 export const perIncident: readonly Permission[] = ['record', 'manage_incident', 'decide']
 
 const looking: readonly Permission[] = ['read', 'audit', 'read_config']
@@ -76,15 +76,16 @@ export type Principal = {
   scopes: readonly string[]
 }
 
-/** Lists the incident types that a token may change; null: all. */
+/** Lists the incident types that a token may change; null stands for all types. */
 export function typesOf({ scopes }: { scopes: readonly string[] }): string[] | null {
   const types = scopes.filter((each) => each.startsWith('type:')).map((each) => each.slice(5))
   return types.length > 0 ? types : null
 }
 
 /**
- * Lists the permissions of a token: those of its role that its scopes do not remove. A token that
- * is limited to incident types can change nothing else. An unknown scope only removes permissions.
+ * Lists the permissions of a token: the permissions of its role that its scopes do not remove. A
+ * token that is limited to incident types can change nothing else. An unknown scope only removes
+ * permissions.
  */
 export function permissionsOf(token: { role: Role; scopes: readonly string[] }): readonly Permission[] {
   const named = token.scopes.filter((each) => !each.startsWith('type:'))

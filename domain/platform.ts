@@ -55,7 +55,7 @@ export const nodeState = z.object({
 
 export const tenantState = z.object({ id: z.string(), name: z.string(), shard: z.string(), status: health })
 
-/** Names of a machine in alerts, if they differ from its id. */
+/** Names by which alerts name a machine, if they differ from its id. */
 const knownAs = {
   name: z.string().optional().describe('The name that people and alerts use, if it is not the id.'),
   aliases: z.array(z.string()).optional().describe('Other names, host names and addresses that alerts may use.'),
@@ -136,7 +136,8 @@ export const linkState = z
   )
 
 /**
- * The state of a link or path. `unknown`: both ends are live, but the platform reports no links.
+ * The state of a link or path. `unknown`: both ends are live, but the platform reports nothing
+ * about links.
  */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])
 export type LinkStatus = z.infer<typeof linkStatus>
@@ -164,7 +165,7 @@ export type LinkState = z.infer<typeof linkState>
 
 /**
  * The changes that a convergence would make now, node by node. Read by GET, so that no platform
- * mistakes the request for an order.
+ * takes the request for an instruction to converge.
  */
 export const convergeDryRun = z.object({
   nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
@@ -176,8 +177,8 @@ export const convergeDryRun = z.object({
     ),
 })
 /**
- * A dry run as read. Attachments are checked one by one, so that an invalid attachment does not
- * affect the others.
+ * The dry run of a convergence as it is read. Attachments are checked one by one, so that an
+ * invalid attachment leaves out only itself.
  */
 export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
 export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>
@@ -197,7 +198,7 @@ export const effectAnswer = z.object({
 })
 export type EffectAnswer = z.infer<typeof effectAnswer>
 
-/** Request bodies of the writes. Another body under the same key gets 422. */
+/** Request bodies of the writes. A different body under a known key gets 422. */
 export const convergeBody = z.strictObject({})
 export const startBody = z.strictObject({ host: z.string() })
 export const migrateBody = z.strictObject({ from: z.string(), to: z.string() })
@@ -209,13 +210,13 @@ export const restartBody = z.strictObject({ host: stopBody.shape.host })
 /** Actions on a VM that does not change its host. */
 export const vmActions = ['start', 'stop', 'restart'] as const
 export type VmAction = (typeof vmActions)[number]
-/** The tool of each action. The name is also stored as the name of its effect. */
+/** The tool of each action on a VM. The effect is also stored under this name. */
 export const vmTools = { start: 'vm_start', stop: 'vm_stop', restart: 'vm_restart' } as const satisfies Record<
   VmAction,
   string
 >
 
-/** The VM before a repair, stored with the effect. Only a later start time proves a restart. */
+/** The VM before a repair, stored with the effect. A later start time proves a restart. */
 export const vmBefore = vmState.pick({ host: true, running: true, startedAt: true })
 export type VmBefore = z.infer<typeof vmBefore>
 
@@ -225,21 +226,21 @@ export type VmBefore = z.infer<typeof vmBefore>
  */
 export type PlatformEffect = {
   key: string
-  /** `await`: nothing is sent, because the HA manager already moves the guest to the target. */
+  /** `await`: nothing is sent, because the HA manager already moves the guest to the host. */
   action: 'start' | 'migrate' | 'await' | 'stop' | 'restart'
   vmId: string
-  /** The Proxmox node of the guest, which also runs the task. */
+  /** The Proxmox node of the guest, on which the task runs. */
   node: string
   target: string
-  /** UPIDs of the guest's earlier tasks on that node. Any other task was started later. */
+  /** UPIDs of the guest's earlier tasks on the node. Every other task was started later. */
   tasksBefore: string[]
 }
 
 export type PlatformEffectEnding = { status: 'done' | 'failed'; detail: string }
 
-/** The effect and what is known about it. */
+/** The effect, and what is known about its task. */
 export type PlatformEffectRow = PlatformEffect & {
-  /** The UPID of the effect's task; null while unknown. */
+  /** The UPID of the effect's task; null while the task is unknown. */
   task: string | null
   ageSeconds: number
   ending: PlatformEffectEnding | null

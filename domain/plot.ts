@@ -1,14 +1,14 @@
-/** A series for a chart. Each point has the seconds since 1970 and a value. */
+/** A series of samples for a chart. Each point has the seconds since 1970 and a value. */
 export type ChartSeries = { labels: Record<string, string>; points: [number, number][] }
 /**
- * An event to mark in a chart. `word`: the short label. `detail`: the full text. `isAlert`: an
- * alert began to fire.
+ * An event to mark in a chart. `word`: the short label. `detail`: the full text. `isAlert`: the
+ * event is an alert that began to fire.
  */
 export type ChartMark = { at: number; word: string; detail: string; isAlert?: boolean }
 type Range = [from: number, to: number]
 /**
- * The content of a query's summary. `figures`: values that code computed from some of the series,
- * with their gaps.
+ * The summary of a query of metrics. `figures`: values that code computed from some of the series,
+ * with the gaps of the series.
  */
 export type Reading = {
   promql: string
@@ -19,13 +19,13 @@ export type Reading = {
 }
 export type PlottedSeries = { name: string; points: [number, number][]; pieces: [number, number][][]; gaps: Range[] }
 
-/** The maximum number of lines in a chart. */
+/** Maximum number of lines in a chart. */
 const maxLines = 6
 
 const toSeconds = (iso: unknown): number => Date.parse(String(iso)) / 1_000
 const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
-/** Reads the summary of series. Missing parts become null or empty. */
+/** Reads the summary of a query of metrics. Missing parts become null or empty. */
 export function readSummary(summary: Record<string, unknown>): Reading {
   const series = (Array.isArray(summary.series) ? summary.series : []) as Record<string, unknown>[]
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(String(summary.window)) ?? []
@@ -44,8 +44,8 @@ export function readSummary(summary: Record<string, unknown>): Reading {
 }
 
 /**
- * Cuts the series at their gaps. Returns them with the time range that they share, and how many
- * series are not drawn.
+ * Cuts the series at their gaps. Returns the drawn series, the time range of the chart, and how
+ * many series are not drawn.
  */
 export function layOut(all: readonly ChartSeries[], reading: Reading) {
   const chosen = all.filter(({ points }) => points.length > 1).slice(0, maxLines)
@@ -75,8 +75,8 @@ export function layOut(all: readonly ChartSeries[], reading: Reading) {
 }
 
 /**
- * Finds the gaps of a series: those that the figures give, and those between points that are
- * further apart than the step.
+ * Finds the gaps of a series: the gaps in its figures, and the gaps between points that are further
+ * apart than the step.
  */
 function findGaps(
   points: readonly [number, number][],
@@ -100,8 +100,8 @@ function findGaps(
 }
 
 /**
- * Cuts a series at its gaps. A server repeats the last value at the beginning of a gap, so a point
- * inside a gap is not a sample.
+ * Cuts the points of a series at the gaps. A server repeats the last value at the beginning of a
+ * gap, so a point inside a gap is not a sample.
  */
 function cutAt(points: readonly [number, number][], gaps: readonly Range[]): [number, number][][] {
   const pieces: [number, number][][] = []
@@ -117,14 +117,14 @@ function cutAt(points: readonly [number, number][], gaps: readonly Range[]): [nu
   return pieces
 }
 
-/** Returns the sample at a time, or null. */
+/** Returns the value of a series at a time; null if it has no sample there. */
 export function valueAt({ pieces }: PlottedSeries, at: number): number | null {
   const piece = pieces.find((each) => (each[0]?.[0] ?? 0) <= at && at <= (each.at(-1)?.[0] ?? 0))
   return piece?.findLast(([time]) => time <= at)?.[1] ?? null
 }
 
 /**
- * Finds the threshold of an alert if the chart draws the expression of its rule. The query may
+ * Finds the threshold of an alert rule if the chart draws the rule's expression. The query may
  * select fewer series than the rule.
  */
 export function findLimit(rule: { expression: string; threshold?: unknown } | null, promql: string) {
@@ -165,8 +165,8 @@ export const widen = ([low, high]: Range): Range =>
     : [low, high]
 
 /**
- * Returns the position of a value between two others, 0 to 1. Computes with halves, so that the
- * largest numbers do not overflow.
+ * Returns the position of a value in a range, 0 to 1. Computes with halves, so that the largest
+ * numbers do not overflow.
  */
 export const shareOf = ([low, high]: Range, value: number): number => (value / 2 - low / 2) / (high / 2 - low / 2)
 
@@ -178,8 +178,8 @@ const prefixes: [number, string][] = [
 ]
 
 /**
- * Formats three digits with a prefix for thousands. Numbers that are too long become a power of
- * ten.
+ * Formats a value with three digits and a prefix for thousands. A number that is too long becomes a
+ * power of ten.
  */
 export function formatValue(value: number): string {
   const size = Math.abs(value)

@@ -30,7 +30,7 @@ export type PostmortemAbout = Pick<
 export type IncidentLog = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
-/** The most items that a list of the report contains. */
+/** Maximum number of items in a list of the postmortem. */
 const maxListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {
@@ -54,7 +54,7 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
   const first = events[0]?.seq ?? []
   const ending = events.findLast(isEnding)
   const writes = writesOf(events)
-  // Excludes a person's own write, which is not an attempt of the agent.
+  // Excludes a person's own write, which is no attempt of the agent.
   const runs = ofKind(events, 'claimed').filter(({ actor }) => !actor.startsWith('user:'))
   const about = resource ? `, about ${resource.kind} ${resource.id}` : ''
   const lasted = closedAt
@@ -105,7 +105,8 @@ export function impactOf(events: IncidentLog): Sentence[] {
         : endReason === undefined
           ? `ended at ${formatMinute(last.at)}`
           : `went quiet at ${formatMinute(last.at)} without an end (${describeEndReason(endReason)})`
-    // Counts only rows that begin the alert: most repeats have no row, and an end is not a start.
+    // Counts only rows with which the alert begins: most repeats have no row, and an end is not a
+    // start.
     const starts = rows.filter(({ metadata }) => metadata.status === 'firing' && metadata.outcome !== 'repeated').length
     const again = starts > 1 ? `, began ${starts} times` : ''
     return say(`Alert ${name} of ${first.metadata.source} arrived at ${formatMinute(first.at)}${again}, and ${end}.`, [
@@ -120,7 +121,7 @@ export function impactOf(events: IncidentLog): Sentence[] {
   return all.length > 0 ? all : [say('No row shows what was affected.', [])]
 }
 
-/** Lists VMs that a plan started, because they did not run before. */
+/** Lists VMs that a plan starts, which did not run before. */
 function startedOf(events: IncidentLog): Sentence[] {
   const ends = ofKind(events, 'step_finished')
   const starts = ofKind(events, 'step_started').filter(({ metadata }) => metadata.action === 'start')
@@ -146,7 +147,7 @@ function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
   return event.metadata.discovered.flatMap(({ kind, id, health }) => (health ? [{ kind, id, health }] : []))
 }
 
-/** Lists resources that a read found unhealthy, with the health then and at the last read. */
+/** Lists resources that a read found unhealthy, with their health then and in the last read. */
 function healthSeen(events: IncidentLog): Sentence[] {
   const seen = new Map<
     string,
@@ -167,8 +168,7 @@ function healthSeen(events: IncidentLog): Sentence[] {
 }
 
 /**
- * Describes each possible cause and its state. The repair of a cause is in the section about what
- * was done.
+ * Describes each possible cause and its state. The section `done` describes the repair of a cause.
  */
 export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
@@ -232,7 +232,7 @@ function tellWrite(
   return say(`${what}${approved}: ${ended}. ${proof}.`, [seq, finished?.seq ?? [], proved?.seq ?? []].flat(), attempt)
 }
 
-/** Describes a row that a person wrote. Decisions are listed elsewhere. */
+/** Describes a row that a person wrote, except a decision, which another function lists. */
 function tellPerson(event: IncidentEvent): Sentence[] {
   if (!event.actor.startsWith('user:') || !['commented', 'noted'].includes(event.kind)) return []
   return [say(`${nameOf(event.actor)}: ${event.detail}`, [event.seq], event.attempt)]
@@ -266,7 +266,7 @@ export function refusedOf(events: IncidentLog): Sentence[] {
   return all.length > 0 ? all.slice(0, 2 * maxListed) : [say('Nothing was refused.', [])]
 }
 
-/** Lists questions that the rows leave open. */
+/** Lists questions about the incident that its rows leave open. */
 export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const ending = events.findLast(isEnding)
   const newest = new Map(

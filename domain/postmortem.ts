@@ -15,7 +15,7 @@ import {
 } from './postmortem-sections.ts'
 
 /**
- * Sections of a postmortem, in order. People may write any of them, and only people write
+ * Sections of a postmortem, in order. People may write any section, and only people write
  * `followUp`.
  */
 const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
@@ -31,7 +31,7 @@ export const sectionTitles: Record<PostmortemSection, string> = {
   followUp: 'What we change',
 }
 
-/** One person's edit of some sections. For null, the section shows the computed text again. */
+/** One person's edit of some sections. A section that is null shows the computed text again. */
 const postmortemEdit = z.object({
   version: z.number().int(),
   by: z.string(),
@@ -43,26 +43,26 @@ export type PostmortemEdit = z.infer<typeof postmortemEdit>
 export const postmortem = z.object({
   incidentId: z.string(),
   title: z.string(),
-  /** The version of the newest edit; 0 if there is none. */
+  /** The version of the newest edit; 0 if nobody edited the postmortem. */
   version: z.number().int(),
   sections: z.array(
     z.object({
       section: postmortemSection,
       title: z.string(),
-      /** The computed text, even if a person wrote another. */
+      /** The computed text, even if a person replaced it. */
       sentences: z.array(sentence),
-      /** The current text as Markdown, with which an edit begins. */
+      /** The shown text as Markdown, with which an edit begins. */
       text: z.string(),
-      /** The text of a person in Markdown; null if there is none. */
+      /** A person's text in Markdown; null if nobody wrote this section. */
       edited: z.object({ text: z.string(), by: z.string(), at: z.string(), version: z.number().int() }).nullable(),
     }),
   ),
-  /** The most important rows, oldest first. `left`: how many more rows are only in the log. */
+  /** The most important log rows, oldest first. `left`: how many more rows are only in the log. */
   timeline: z.array(z.object({ seq: z.number().int(), at: z.string(), actor: z.string(), text: z.string() })),
   left: z.number().int(),
   /** The number of rows in the log. */
   rows: z.number().int(),
-  /** Edits with author, time and sections, the newest last. */
+  /** Edits of people with author, time and sections, the newest last. */
   edits: z.array(postmortemEdit.omit({ sections: true }).extend({ sections: z.array(postmortemSection) })),
 })
 export type Postmortem = z.infer<typeof postmortem>
@@ -70,8 +70,8 @@ export type Postmortem = z.infer<typeof postmortem>
 const maxTimeline = 200
 
 /**
- * Builds the postmortem of an incident: computed sections, and people's texts. Has no side effect
- * and never throws.
+ * Builds the postmortem of an incident from computed sections and people's texts. Has no side
+ * effect and never throws.
  */
 export function foldPostmortem(
   incident: PostmortemAbout,
@@ -134,7 +134,7 @@ const keyNotes: readonly NotedCode[] = [
 ]
 
 /**
- * Chooses the rows of the timeline. For an alert that is repeated, chooses only the first row of
+ * Chooses the log rows of the timeline. Of an alert that is repeated, chooses only the first row of
  * each state.
  */
 function keyRows(events: IncidentLog): IncidentEvent[] {
@@ -155,7 +155,7 @@ function keyRows(events: IncidentLog): IncidentEvent[] {
   })
 }
 
-/** Finds the newest edit of a section. */
+/** Finds the newest edit of one section. */
 function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) {
   const newest = edits.findLast(({ sections }) => sections[section] !== undefined)
   const text = newest?.sections[section]
@@ -166,7 +166,7 @@ type SectionWords = Pick<Postmortem['sections'][number], 'sentences' | 'edited'>
 
 /**
  * Formats a section as Markdown: the text of a person, otherwise one line for each sentence, with
- * its rows.
+ * the numbers of its rows.
  */
 function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): string {
   if (edited) return edited.text.trim()
@@ -184,8 +184,8 @@ const plainRow = (seq: number) => `#${seq}`
 
 /**
  * Formats the whole postmortem as Markdown, with the log as appendix. If the address of the
- * incident's page is given, each row is a link. The last line contains the version of people's
- * texts, so that an uploaded file does not overwrite a newer one.
+ * incident's page is given, each number of a row is a link. The last line contains the version of
+ * people's texts, so that an upload does not overwrite newer texts.
  */
 export function postmortemMarkdown(found: Postmortem, events: IncidentLog, page: string | null): string {
   const toLink = (seq: number) => (page === null ? plainRow(seq) : `[#${seq}](${page}#e-${seq})`)
@@ -217,7 +217,7 @@ function utc(time: string): string {
   return time.slice(0, 19).replace('T', ' ')
 }
 
-/** Makes untrusted text plain: no markup, no link, no table cell, no new line. */
+/** Makes untrusted text plain: without markup, links, table cells and new lines. */
 function plain(text: string): string {
   return text
     .replace(/\s+/g, ' ')
@@ -230,9 +230,9 @@ type PostmortemDraft =
   | { ok: false; reason: string }
 
 /**
- * Reads changes from a Markdown file, in which each section has its heading, such as `## Cause`. An
- * unchanged or absent section changes nothing. An empty section returns to the computed text. The
- * version in the file is used if there is one.
+ * Reads people's changes from a Markdown file, in which each section has its heading, such as `##
+ * Cause`. An unchanged or absent section changes nothing. An empty section returns to the computed
+ * text. A version in the file replaces the current version as the base of the edit.
  */
 export function parsePostmortem(text: string, found: Postmortem): PostmortemDraft {
   const sections: PostmortemEdit['sections'] = {}
@@ -257,7 +257,7 @@ export function parsePostmortem(text: string, found: Postmortem): PostmortemDraf
   return { ok: true, version: version === undefined ? found.version : Number(version), sections }
 }
 
-/** Removes links from row numbers. Only a file from the API has such links. */
+/** Removes links from the numbers of rows. Only a file from the API has links there. */
 function unlinked(text: string): string {
   return text.replace(/\[(#\d+)\]\([^)]*\)/g, '$1').trim()
 }

@@ -1,10 +1,11 @@
 import type { TokenUsage } from './chat.ts'
 
-/** Dollars per million tokens. */
+/** Prices in dollars per million tokens. */
 type Price = { in: number; out: number }
 
 /**
- * A rule for the price of models. `model` may end in `*`. The first rule that fits gives the price.
+ * A rule for the price of models. `model` may end in `*`. The first rule that fits the model gives
+ * the price.
  */
 export type PriceRule = { model: string; price: Price }
 
@@ -38,8 +39,8 @@ const rule =
   /^(?<model>[\w.:/@-]{1,200}\*?|\*)\s*=\s*(?<in>\d{1,6}(?:\.\d{1,6})?)\s*\/\s*(?<out>\d{1,6}(?:\.\d{1,6})?)$/
 
 /**
- * Parses `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, with rules
- * separated by semicolons.
+ * Parses rules for prices: `qwen* = 0.2/0.6; llama-3.3-70b = 0`. A rule has dollars per million
+ * tokens in and out, and semicolons separate the rules.
  */
 export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { ok: false; reason: string } {
   const parts = text
@@ -66,9 +67,9 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
 }
 
 /**
- * Finds the price of a model by the first of its names that has a rule. The prefix of a provider
- * (`openai/gpt-5`) is removed if no rule contains it. If there is no rule, uses the highest known
- * price (`isAssumed`), so that a cap is reached too early rather than too late.
+ * Finds the price of a model by the first of its names that has a rule. If no rule fits, tries the
+ * name without the prefix of a provider (`openai/gpt-5`). If there is still no rule, uses the
+ * highest known price (`isAssumed`), so that a budget is reached too early rather than too late.
  */
 export function priceOf(models: readonly string[], ownRules: readonly PriceRule[]): Price & { isAssumed: boolean } {
   const rules = [...ownRules, ...shippedPrices]
@@ -87,10 +88,10 @@ function fits(pattern: string, model: string): boolean {
   return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model
 }
 
-/** The cost of a response, at the price of that time. `isAssumed`: no rule names the model. */
+/** The cost of a response, at its price then. `isAssumed`: no rule names the model. */
 export type AnswerCost = { dollars: number; in: number; out: number; isAssumed?: boolean }
 
-/** Returns the dollars that a response cost. */
+/** Returns the dollars that a response of the model cost. */
 export function costOf({ promptTokens, completionTokens }: TokenUsage, price: Price): number {
   return Number(((promptTokens * price.in + completionTokens * price.out) / 1_000_000).toFixed(9))
 }

@@ -1,10 +1,10 @@
 /**
  * Names of products and protocols with inner capitals, as their documentation spells them. Each
  * product name is one word in the name of an alert: `MySQLDown` is about `mysql`, not `my` and
- * `sql`. A list is needed, because no pattern can find this out.
+ * `sql`. No pattern can tell product names from words, so a list is needed.
  */
 export const productNames: readonly string[] = [
-  // Databases and stores.
+  // Databases and data stores.
   ...[
     'MySQL',
     'InnoDB',
@@ -121,7 +121,7 @@ export const productNames: readonly string[] = [
     'QEMUs',
     'eBPF',
   ],
-  // Networks.
+  // Programs and protocols of networks.
   ...[
     'MikroTik',
     'UniFi',

@@ -16,8 +16,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const service = new RegExp(`^(?:(?:\\*\\.)?${label}(?:\\.${label})+|https?://${label}(?:\\.${label})*(?::\\d{1,5})?)$`)
 
 /**
- * Parses `PUSH_SERVICES`: hosts, `*.` before a host for all of its subdomains, or the origin of an
- * own push service. Null if an entry is neither.
+ * Parses `PUSH_SERVICES`: hosts, `*.` before a host for all of its subdomains, or the origin of a
+ * self-hosted push service. Null if an entry is neither a host nor an origin.
  */
 export function parsePushServices(text: string): string[] | null {
   const names = text
@@ -29,7 +29,7 @@ export function parsePushServices(text: string): string[] | null {
 
 /**
  * Whether an endpoint may be used: https on the default port of a known service, or a configured
- * origin. Must be checked, because the browser sends the endpoint, so a person could give any
+ * origin. The endpoint must be checked, because it comes from a browser, so a person could give any
  * address.
  */
 export function isPushService(endpoint: string, services: readonly string[]): boolean {
@@ -43,8 +43,8 @@ export function isPushService(endpoint: string, services: readonly string[]): bo
 }
 
 /**
- * The subscription of a browser (Push API, `PushSubscription.toJSON()`): an uncompressed point of
- * P-256, and 16 bytes.
+ * The subscription of a browser (Push API, `PushSubscription.toJSON()`). `p256dh`: an uncompressed
+ * point of P-256. `auth`: 16 bytes.
  */
 export const newSubscription = z.strictObject({
   endpoint: z.url({ protocol: /^https?$/ }).max(1_000),
@@ -55,7 +55,7 @@ export const newSubscription = z.strictObject({
 })
 export type NewSubscription = z.infer<typeof newSubscription>
 
-/** A browser that gets messages, as its owner sees it, without its endpoint. */
+/** A browser that gets messages, as the browser's owner sees it, without its endpoint. */
 export const pushDevice = z.object({
   id: z.string(),
   name: z.string(),
@@ -73,8 +73,8 @@ export type PushMessage = { title: string; body: string; path: string; tag: stri
 const titles = ['Approval needed', 'Approval still needed', 'Approval expires soon'] as const
 
 /**
- * Converts a notification that asks for an approval; null for other notifications, which are not
- * sent to browsers.
+ * Converts a notification that asks for an approval; null for all other notifications, which are
+ * not sent to browsers.
  */
 export function toPushMessage({ approval, incident }: Notification): PushMessage | null {
   if (!approval) return null

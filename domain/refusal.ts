@@ -4,8 +4,8 @@ import type { Risk } from './tool.ts'
 import type { PairTrust } from './trust.ts'
 
 /**
- * Error codes for a model, in `error.code`. A fixed, short list. Each code shows what the model can
- * do.
+ * Error codes for a model, in `error.code`: a fixed, short list. A code shows the model what it can
+ * do next.
  */
 export type ErrorClass =
   | 'STRICT_RESOLUTION'
@@ -21,17 +21,17 @@ export type ErrorClass =
 type Refusal = {
   class: ErrorClass
   /**
-   * Whether the hint helps the model. The refusal counts as recovered if the same tool then
-   * succeeds.
+   * Whether the hint of the refusal helps the model. The refusal counts as recovered if the refused
+   * tool then succeeds.
    */
   recoverable: boolean
-  /** A sign of a loop. Three refusals with such a code in one attempt end the attempt. */
+  /** A sign of a loop. Three refusals with looping codes in one attempt end the attempt. */
   loop?: true
-  /** The call could not be parsed. Three turns in a row with such a code end the attempt. */
+  /** The call could not be parsed. Three turns in a row with this fault end the attempt. */
   form?: true
 }
 
-/** The code of a correction by a person, who changed the arguments before approving. */
+/** The code for a person's change of the arguments before approving. */
 export const editedByPerson = 'EDITED_BY_PERSON'
 
 /**
@@ -42,9 +42,9 @@ export const refusals = {
   NOT_OFFERED: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
   MALFORMED_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
   INVALID_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
-  /** A call was found in the text of a response, or its JSON was corrected. */
+  /** A call was found in the text of a response, or the JSON of a call was corrected. */
   CALL_AS_TEXT: { class: 'INVALID_INPUT', recoverable: true },
-  /** A value was converted to its obvious meaning. */
+  /** A value of an argument was converted to its obvious meaning. */
   PLAIN_VALUE: { class: 'INVALID_INPUT', recoverable: true },
   SECRET_IN_ARGUMENTS: { class: 'POLICY_BLOCKED', recoverable: false },
   FOREIGN_INCIDENT: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
@@ -61,7 +61,7 @@ export const refusals = {
   STILL_DEGRADED: { class: 'FSM_BLOCKED', recoverable: true },
   NOT_MITIGATED: { class: 'FSM_BLOCKED', recoverable: true },
   NO_WRITE_HELD: { class: 'FSM_BLOCKED', recoverable: true },
-  /** Not an error: the ending is kept and checked again once the alerts were quiet long enough. */
+  /** No error: the ending is kept, and checked again once the alerts were quiet long enough. */
   NOT_QUIET_YET: { class: 'FSM_BLOCKED', recoverable: true },
   NO_ALERT: { class: 'POLICY_BLOCKED', recoverable: true },
   IS_A_QUESTION: { class: 'INVALID_INPUT', recoverable: true },
@@ -78,11 +78,11 @@ export const refusals = {
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
   /**
-   * A command that needs approval although a tool without approval gives the same result. Refused
+   * A command needs approval although a tool without approval gives the command's result. Refused
    * only once for each command.
    */
   FREE_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: true },
-  /** A call that code itself made, but that would write or need approval. */
+  /** Code itself made the call, but the call would write or need approval. */
   NOT_A_FREE_LOOK: { class: 'POLICY_BLOCKED', recoverable: false },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
   /**
@@ -91,12 +91,12 @@ export const refusals = {
    */
   SHADOW: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** A host whose VMs would start elsewhere was recently seen alive. Nothing overrides this. */
+  /** A host whose VMs would start elsewhere was recently seen alive. No approval overrides this. */
   WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
   /** Starting VMs elsewhere needs a second witness, or a person who states that the host is off. */
   HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
   STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** An undo is refused, because somebody has changed what the write left. */
+  /** An undo is refused, because somebody has changed the state that the write left. */
   UNDO_MOVED_ON: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
@@ -106,17 +106,17 @@ export const refusals = {
   SAFER_FORM: { class: 'POLICY_BLOCKED', recoverable: true },
   UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
   /**
-   * A denial by a person. The policy check did not refuse the call, but the model reads the denial
-   * in the same form.
+   * A person denied the call. The policy check did not refuse it, but the model reads a denial in
+   * the form of a refusal.
    */
   DENIED: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** An earlier call ended the turn, because its approval was not given or the run stopped. */
+  /** An earlier call ended the turn, because that call was not approved or the run stopped. */
   NOT_RUN: { class: 'APPROVAL_REQUIRED', recoverable: false },
 } as const satisfies Record<string, Refusal>
 
 export type RefusalCode = keyof typeof refusals
 
-/** Codes for why a call may run or needs approval. */
+/** Codes for the reason why a call may run or needs approval. */
 export const allowances = [
   'READ',
   'READ_COMMAND',
@@ -125,13 +125,13 @@ export const allowances = [
   'REVERSIBLE_NEAR',
   'APPROVED',
   'GRANTED',
-  /** A rule of the configured policy lets the call run, or requires approval. */
+  /** A rule of the configured policy lets the call run, or requires an approval. */
   'SITE_RUNS',
   'SITE_ASKS',
   'DRIFT',
   'REVERSIBLE_FAR',
   /**
-   * The call would run automatically, but its tool is not trusted to do so in incidents of this
+   * The call would run automatically, but its tool is not trusted with this in incidents of this
    * type.
    */
   'PROPOSED',
@@ -145,17 +145,17 @@ export type AllowCode = (typeof allowances)[number]
 
 export type RulingCode = RefusalCode | AllowCode
 
-/** Returns the meaning of a stored code. An unknown code is a plain policy block. */
+/** Returns the meaning of a stored code. An unknown code means a plain policy block. */
 export function refusalOf(code: string): Refusal {
   return Object.hasOwn(refusals, code) ? refusals[code as RefusalCode] : { class: 'POLICY_BLOCKED', recoverable: false }
 }
 
-/** A target that Nightshift itself depends on. `why`: in which role, such as `its database`. */
+/** A target that Nightshift depends on. `why`: the role of the target, such as `its database`. */
 export type OwnTarget = { target: string; why: string }
 
 /**
  * Facts that the policy check uses in addition to the log. The facts are read in the transaction of
- * the decision, and stored in its row.
+ * the policy decision, and stored in the decision's row.
  */
 export type Policy = {
   incidentId: string
@@ -163,39 +163,40 @@ export type Policy = {
   role: 'leader' | 'follower'
   paused: boolean
   /**
-   * Settings for this tool. The settings can only raise the tool's risk and the number of people
-   * who must approve.
+   * Settings for the called tool, which can only raise the tool's risk and the number of people who
+   * must approve.
    */
   raised: { risk: Risk | null; required: number }
-  /** Names of the tools that are offered in this type of incident. Null stands for all tools. */
+  /** Names of the tools that are offered in incidents of this type. Null stands for all tools. */
   offered: readonly string[] | null
   /** The incident's resource and its direct neighbours. */
   vicinity: readonly ResourceRef[]
-  /** Digests of actions that a person denied anywhere in the group. */
+  /** Digests of actions that a person denied in any incident of the group. */
   denied: readonly string[]
   /**
-   * Denied actions of this tool, with one key for each resource (`actionByKeys`), because the same
-   * action has another digest under another name. Absent if none was denied, and in older rows.
+   * Digests of denied actions of this tool, with one key for each resource (`actionByKeys`). A
+   * denial under one name of a resource then applies under all its names. Absent if no action was
+   * denied, and in older rows.
    */
   deniedActions?: readonly string[]
   /** The key of each target that has more than one name. */
   keys?: Readonly<Record<string, string>>
-  /** Targets to which another incident is currently writing. */
+  /** Targets to which an incident other than this one is currently writing. */
   busy: readonly { target: string; incidentId: string }[]
-  /** Standing grants of this tool that can still be used. The kernel compares their action. */
+  /** Standing grants of this tool that are still valid. The kernel compares action and state. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string; grantedAt?: string }[]
-  /** The level of trust of this tool in incidents of this type. Absent in older rows. */
+  /** The level of trust in this tool in incidents of this type. Absent in older rows. */
   trust?: PairTrust
-  /** The alerts of the incident, if an ending is checked. Absent in rows of version 0.1. */
+  /** The alerts of the incident, if the call is an ending. Absent in rows of version 0.1. */
   alerts?: {
     total: number
     firing: number
     unknown: number
-    /** Alerts that ended by a sender's word that proves nothing. Absent in older rows. */
+    /** How many alerts ended by a sender's word that proves nothing. Absent in older rows. */
     unproven?: number
-    /** Why it is unknown whether the alerts ended. Absent if it is known, and in older rows. */
+    /** Why the end of the alerts is uncertain. Absent if it is certain, and in older rows. */
     doubt?: string
-    /** Firing alerts of senders that never report ends. */
+    /** How many firing alerts are from senders that never report ends. */
     endless: number
     /**
      * Whether the incident is critical, so that an unproven end needs a person. Absent in older
@@ -208,8 +209,8 @@ export type Policy = {
     quietSeconds: number
   }
   /**
-   * Set if a person requested this write. Such a write needs no earlier read, a pause does not stop
-   * the write, and the person agreed to this state.
+   * Set if a person requested this write. The write then needs no earlier read, a pause does not
+   * stop it, and the person agreed to the state in `stateFingerprint`.
    */
   manual?: { stateFingerprint: string; isUndo?: true }
   /** Whether the incident is a person's question, with nothing to repair. */
@@ -223,16 +224,16 @@ export type Policy = {
    * older rows.
    */
   site?: SiteDecisions
-  /** A person's approval of this call that has not expired. The kernel checks that it matches. */
+  /** An approval of this call that has not expired. The kernel checks that it fits the call. */
   approval: {
     id: string
     callId: string
     actionDigest: string
     stateFingerprint: string
-    /** Hosts that the approvers state to be off. Absent if there are none, and in older rows. */
+    /** Hosts that the approvers state to be off. Absent if nobody named one, and in older rows. */
     hostIsOff?: readonly string[]
     /**
-     * The demand of the configured policy when people were asked. Absent if it demanded nothing,
+     * What the configured policy required when people were asked. Absent if it required nothing,
      * and in older rows.
      */
     site?: SiteDemand
@@ -240,8 +241,8 @@ export type Policy = {
 }
 
 /**
- * Returns the policy facts before anything happened: nothing denied, leased, granted or approved,
- * and all tools offered.
+ * Returns the policy facts before anything happened: no action is denied, granted or approved, no
+ * target is busy, and all tools are offered.
  */
 export function plainPolicy(incidentId: string, resource: ResourceRef | null): Policy {
   return {

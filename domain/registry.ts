@@ -12,7 +12,7 @@ import {
   relationKinds,
 } from './kinds.ts'
 
-/** Kinds in the inventory. Each kind has a descriptor in `domain/kinds.ts`. */
+/** Kinds of resources in the inventory. Each kind has a descriptor in `domain/kinds.ts`. */
 export const inventoryKind = z.enum(inventoryKinds)
 
 export const resourceKind = z.enum([...inventoryKind.options, 'incident', 'proposal'])
@@ -42,11 +42,12 @@ export const resourceState = z.object({
 })
 export type ResourceState = z.infer<typeof resourceState>
 
-/** Describes the first difference between two states; null if there is none. */
+/** Describes the first difference between two states of a resource; null if they are equal. */
 export function differenceOf(stored: ResourceState, now: ResourceState, isSameResource: boolean): string | null {
   if (now.health === 'unknown') return `the resource could not be read: ${now.observed}`
   if (stored.health !== now.health) return `the resource was ${stored.health} and is ${now.health} (${now.observed})`
-  // Compares only the health if the mark is on a type, because it then applies to other resources.
+  // Compares only the health if an incident type is marked as expected, because the mark then
+  // applies to several resources.
   if (!isSameResource) return null
   for (const name of new Set([...Object.keys(stored.fields), ...Object.keys(now.fields)])) {
     const [before, after] = [stored.fields[name] ?? null, now.fields[name] ?? null]
@@ -55,13 +56,13 @@ export function differenceOf(stored: ResourceState, now: ResourceState, isSameRe
   return null
 }
 
-/** Chooses one key for names that `same_as` joins: by the first kind, then the first text. */
+/** Chooses one key for names that `same_as` joins: by the first kind, then alphabetically. */
 export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const parent = new Map<string, string>()
   const find = (key: string): string => {
     let root = key
     for (let up = parent.get(root); up !== undefined && up !== root; up = parent.get(root)) root = up
-    // Gives all names on the path the root directly, because a chain may be 100,000 long.
+    // Gives all names on the path the root directly, because a chain of names may be 100,000 long.
     for (let at = key; at !== root; ) {
       const up = parent.get(at) as string
       parent.set(at, root)
@@ -80,8 +81,8 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
 }
 
 /**
- * Chooses keys like `keysOfGroups`, but for uses on which writes depend. Names that would join two
- * machines of one kind stay separate.
+ * Chooses keys like `keysOfGroups`, for decisions about writes. Names that would join two machines
+ * of one kind stay separate.
  */
 export function keysOfThings(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const groups = keysOfGroups(pairs)
@@ -100,7 +101,7 @@ const isMachine = (kind: string): boolean => (machineKinds as readonly string[])
 
 const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 
-/** Reads the registry to find a vicinity. Both functions use only sources with authority. */
+/** Reads the registry to find a vicinity. The functions use only sources with authority. */
 type RelationReader = {
   otherNames(ref: ResourceRef): Promise<readonly ResourceRef[]>
   /** Lists the resources one step along a relation. */
@@ -109,7 +110,7 @@ type RelationReader = {
 
 /**
  * Lists the vicinity of a resource: its other names, and the resources at the end of its kind's
- * paths from any of these names. Reversible writes there run automatically.
+ * paths from any of its names. Reversible writes on the vicinity run automatically.
  */
 export async function resourcesNear(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
   if (ref.kind === 'incident' || ref.kind === 'proposal') return []
@@ -152,8 +153,8 @@ export function parseResourceKey(text: string): ResourceRef | null {
 }
 
 /**
- * Resources on one side of another. Those with firing alerts come first; the rest is only counted
- * in `total`.
+ * Resources on one side of a resource. Resources with firing alerts come first; resources that are
+ * not listed are counted in `total`.
  */
 export const near = z.object({
   items: z.array(
@@ -169,8 +170,8 @@ export const near = z.object({
 })
 
 /**
- * Lists the names of a resource as alerts are matched: in lower case, each once, and a full host
- * name also by its first part.
+ * Lists the names of a resource in the form in which alerts are matched: in lower case, each once,
+ * and a full host name also by its first part.
  */
 export function toMatchedNames({
   id,

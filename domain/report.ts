@@ -12,9 +12,9 @@ const reportLine = z.object({
   /** Closed incidents: resolved, escalated or cancelled. */
   closed: count,
   resolved: count,
-  /** Resolved incidents without a decision, or any other row, of a person before the end. */
+  /** Resolved incidents that have no decision, and no other row, of a person before the end. */
   autoResolved: count,
-  /** Incidents that closed as quiet and unproven, which does not count as resolved. */
+  /** Incidents that closed as quiet and unproven. They do not count as resolved. */
   unproven: count,
   escalated: count,
   escalations: z.array(z.object({ category: escalationCategory, count })),
@@ -22,38 +22,38 @@ const reportLine = z.object({
   acknowledgeSeconds: spread,
   resolveSeconds: spread,
   approvals: count,
-  /** Approvals within five seconds (`hastySeconds`). Perhaps nobody read the question. */
+  /** Approvals within five seconds of the question (`hastySeconds`): perhaps nobody read it. */
   approvalsWithinSeconds: count,
   /** Seconds from the question to its decision or expiry. */
   approvalSeconds: spread,
-  /** Repairs that the agent reported, and those after which the incident came back. */
+  /** Repairs that the agent reported, and how many of them were followed by the incident again. */
   repairs: count,
   repairsNotLasting: count,
   /** Pages that were delayed when their incident opened. */
   pagesHeld: count,
-  /** Questions at night that woke nobody, because the budget was used up. */
+  /** Questions at night that woke nobody, because the budget of wakes was used up. */
   questionsHeld: count,
-  /** Pages that were not needed, immediately or later, and questions that woke nobody. */
+  /** Pages that turned out not to be needed, and questions that woke nobody. */
   wakesAvoided: count,
-  /** Responses and endings that were refused or marked, because no row shows what they claim. */
+  /** Responses and endings that were refused or marked, because no row shows what they state. */
   unshownClaims: count,
-  /** How people graded the agent's causes. Only the last grade of each cause counts. */
+  /** How people graded causes that the agent found. The last grade of a cause counts. */
   causesRight: count,
   causesPartly: count,
   causesWrong: count,
-  /** Computed with the price at the time of each response. */
+  /** Dollars for models, at the price when each response was received. */
   dollars: z.number().nullable(),
 })
 
 export type ReportLine = z.infer<typeof reportLine>
 
-/** The outcome of the incidents of a range of days (UTC, both included). */
+/** Numbers about the incidents of a range of days (UTC, first and last day included). */
 export const report = z.object({
   since: z.string(),
   until: z.string(),
   total: reportLine,
   byType: z.array(reportLine.extend({ type: z.string() })),
-  /** The outcome of each week of the range. `week` is the date of its Monday. */
+  /** Numbers about each week of the range. `week` is the date of the week's Monday. */
   byWeek: z.array(reportLine.extend({ week: z.string() })),
   /** Pages that were not needed, newest first, at most 100. */
   spared: z.array(z.object({ incidentId: z.string(), title: z.string(), at: z.string(), text: z.string() })),

@@ -2,8 +2,8 @@ import { type InventoryKind, idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
 
 /**
- * The rule `label=before*after -> kind:id`. A `*` in the id is replaced by what the star of the
- * pattern matched. If `after` is null, the value must equal `before`.
+ * The rule `label=before*after -> kind:id`. A `*` in the id stands for the text that the star of
+ * the pattern matched. If `after` is null, the value must equal `before`.
  */
 export type ResourceRule = { label: string; before: string; after: string | null; kind: InventoryKind; id: string }
 
@@ -37,7 +37,7 @@ export function parseResourceRules(text: string): ParsedRules {
   return { ok: true, rules }
 }
 
-/** Formats rules as the setting stores them. */
+/** Formats rules in the form in which the setting stores them. */
 export const formatResourceRules = (rules: readonly ResourceRule[]): string =>
   rules
     .map(({ label, before, after, kind, id }) => {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * Kinds of rows that are removed by age, with their setting and its default in days. Rows with a
- * default of null are kept. Records of what was done are removed only after a person sets a number
- * of days.
+ * Kinds of rows that are removed by age, each with its setting and the default of the setting in
+ * days. Rows with the default null are kept. Records of actions are removed only after a person
+ * sets a number of days.
  */
 export const retainedKinds = {
   incidents: { setting: 'retention.incidents', days: null },
@@ -12,11 +12,11 @@ export const retainedKinds = {
 } as const
 export type RetainedKind = keyof typeof retainedKinds
 
-/** The minimum age for removal, because alerts come back and watches must be over. */
+/** Minimum age in days for removal. Alerts may come back until then, and watches must be over. */
 export const minRetentionDays = 31
 export const maxRetentionDays = 3650
 
-/** Why an old incident is kept, as the database function `why_kept` returns it. */
+/** Why an old incident is kept, as the database function `why_kept` returns the reason. */
 export const keptReasons = {
   open: 'open',
   held: 'held by a person',
@@ -28,24 +28,24 @@ export const keptReasons = {
 const keptReason = z.enum(Object.keys(keptReasons) as [keyof typeof keptReasons])
 export type KeptReason = z.infer<typeof keptReason>
 
-/** Rows that one rule would remove now. `days` is null if rows are kept for ever. */
+/** Rows that one rule would remove now. `days` is null if the rows are kept for ever. */
 export const retainedNow = z.object({
   kind: z.enum(Object.keys(retainedKinds) as [RetainedKind]),
   setting: z.string(),
   days: z.number().int().nullable(),
   due: z.number().int(),
-  /** How many rows are old enough but kept, by the reason. */
+  /** How many rows are old enough but kept, by the reason why they are kept. */
   kept: z.partialRecord(keptReason, z.number().int()),
-  /** Whether more rows are old enough than were counted. */
+  /** Whether more rows may be old enough than were counted. */
   isPartial: z.boolean(),
 })
 export type RetainedNow = z.infer<typeof retainedNow>
 
 export const retention = z.object({
   items: z.array(retainedNow),
-  /** How many bodies wait for removal. */
+  /** How many stored results (`result_body`) wait for removal. */
   bodies: z.number().int(),
-  /** The last complete round of removal; null before the first. */
+  /** The last complete round of removal; null before the first round. */
   lastRound: z.object({ endedAt: z.string(), removed: z.record(z.string(), z.number().int()) }).nullable(),
 })
 export type Retention = z.infer<typeof retention>
@@ -60,7 +60,7 @@ export const incidentHold = z.object({
 })
 export type IncidentHold = z.infer<typeof incidentHold>
 
-/** Formats `removed by retention on 2027-12-01 under retention.incidents = 400 days`. */
+/** Formats a removal: `removed by retention on 2027-12-01 under retention.incidents = 400 days`. */
 export function describeTombstone({ at, rule }: { at: string; rule: string }): string {
   return `removed by retention on ${at.slice(0, 10)} under ${rule}`
 }

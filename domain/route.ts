@@ -4,7 +4,7 @@ import { type Severity, severity } from './incident.ts'
 import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
 
-/** Selects the messages that a destination gets: by severity, incident type, trigger and hour. */
+/** Selects the messages for a destination by severity, incident type, trigger and hour. */
 
 const typeGlob = z
   .string()
@@ -31,14 +31,14 @@ export const route = z.strictObject({
   /** If `from` is later than `to`, the hours include midnight. */
   hours: hours.nullable().default(null),
   /**
-   * Whether pages to this destination wake somebody. If it is null, this depends on the
-   * destination's kind.
+   * Whether pages to this destination wake somebody. Null leaves the answer to the kind of the
+   * destination.
    */
   wakes: z.boolean().nullable().default(null),
 })
 export type Route = z.infer<typeof route>
 
-/** The facts about a message that routes use. */
+/** The facts about a message on which routes decide. */
 export type RoutedNews = { severity: Severity; incidentType: string; page: boolean }
 
 /** Kinds of destinations that have a route. */
@@ -66,8 +66,8 @@ export function wakesSomebody({
 }
 
 /**
- * Messages that end earlier ones. Such messages are sent to every destination that had a message
- * about the incident, at any hour.
+ * Triggers of messages that end earlier messages. They are sent to every destination that had a
+ * message about the incident, at any hour.
  */
 export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
 /** Triggers for which PagerDuty opens an alert. */
@@ -78,21 +78,21 @@ const paging: readonly Trigger[] = [
 const unasked: readonly Trigger[] = ['taken']
 
 /**
- * Cards of a night or shift. The cards have no severity, type or hour, so a route can exclude them
- * only by its triggers.
+ * Triggers of the cards of a night and of a hand-over. A card has no severity, type or hour, so a
+ * route can exclude it only by its triggers.
  */
 const cards: readonly Trigger[] = ['morning', 'hand_over']
 
 type Routed = { kind: DestinationKind; route: Route }
 
-/** Messages about destinations and about Nightshift itself, which are sent to every destination. */
+/** Messages about destinations and Nightshift itself, which go to every destination. */
 const forAll: readonly Trigger[] = ['undelivered', 'duty']
 
 /**
  * Whether a message is sent to a destination now. `hasHeard`: the destination had an earlier
- * message about the incident. A message that reached nobody elsewhere, and one about a failed vital
- * part, are sent to every destination, whatever its route. PagerDuty gets only pages and messages
- * that end its alerts.
+ * message about the incident. A message that reached nobody elsewhere, and a message about a failed
+ * vital part, are sent to every destination, whatever its route. PagerDuty gets only pages and
+ * messages that end its alerts.
  */
 export function isRouted(
   { kind, route }: Routed,
@@ -125,8 +125,8 @@ function fits({ severities, types, hours }: Route, told: RoutedNews, at: string)
 }
 
 /**
- * Whether a word matches a pattern whose stars stand for any text. Proceeds star by star, so that
- * no pattern is slow.
+ * Whether a word matches a pattern in which a star stands for any text. Tries star after star, so
+ * that no pattern is slow.
  */
 export function matchesGlob(glob: string, word: string): boolean {
   const [first = '', ...rest] = glob.split('*')

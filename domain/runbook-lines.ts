@@ -1,7 +1,7 @@
 /**
- * Removes from a runbook what refers to tools that this installation does not have. Runbooks serve
- * many installations, and a model that reads the name of a tool calls it. Names are in backticks. A
- * name in backticks that is not the name of a tool stays.
+ * Removes from a runbook the lines and sentences about tools that this installation does not have.
+ * Runbooks serve many installations, and a model calls a tool whose name it reads. Names are in
+ * backticks. A name in backticks that is not the name of a tool stays.
  */
 export function fitToSite(body: string, { every, here }: { every: Names; here: Names }): string {
   const lacking = (text: string) => namesIn(text, every).filter((name) => !here.has(name))
@@ -11,7 +11,7 @@ export function fitToSite(body: string, { every, here }: { every: Names; here: N
   }
   const kept = body.split('\n').flatMap((line) => {
     if (lacking(line).length === 0) return [line]
-    // Removes single sentences first, because a line may offer several ways, some of them with
+    // Removes single sentences first, because one line may offer several ways, some of them with
     // existing tools.
     const [, head = '', rest = ''] = /^((?:- )?(?:[A-Z][a-z]+: )?)(.*)$/s.exec(line) ?? []
     const sentences = rest.split(/(?<=[.?!]) /).filter((sentence) => !lacksAll(sentence))

@@ -4,7 +4,7 @@ import { inventoryKind } from './registry.ts'
 /**
  * A runbook: how to investigate, decide, repair and verify a kind of problem. A file
  * `<name>/SKILL.md` in the format of Agent Skills (https://agentskills.io): front matter, then
- * Markdown. A runbook only suggests, because the kernel never reads it.
+ * Markdown. A runbook only suggests actions: the kernel never reads it.
  */
 export const runbookName = z
   .string()
@@ -14,7 +14,7 @@ export const runbookName = z
     'must be small letters, digits and single dashes between them, 64 characters at most',
   )
 
-/** The origin of a file. A later origin overrides an earlier one with the same name. */
+/** The origins of runbooks. If two have one name, the file from the later origin is used. */
 export const runbookOrigins = ['shipped', 'repository', 'folder'] as const
 const runbookOrigin = z.enum(runbookOrigins)
 export type RunbookOrigin = z.infer<typeof runbookOrigin>
@@ -27,8 +27,8 @@ const line = (max: number) =>
     .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must be one line')
 
 /**
- * A pattern in which `*` stands for any text. A single star is refused, because it would match
- * every incident, and no runbook is about all incidents.
+ * A pattern of incident types in which `*` stands for any text. A single star is refused, because
+ * no runbook is about all incidents.
  */
 const typePattern = line(100).regex(/[^*]/, 'is empty: leave incident_types out for a runbook about a kind of resource')
 
@@ -49,7 +49,7 @@ export const frontMatter = z.strictObject({
   reviewed_at: z.iso.date().optional(),
 })
 
-/** A runbook as lists show it. */
+/** A runbook as lists of runbooks show it. */
 const listedRunbook = z.object({
   name: runbookName,
   description: z.string(),
@@ -58,9 +58,9 @@ const listedRunbook = z.object({
   owner: z.string().nullable(),
   reviewedAt: z.string().nullable(),
   origin: runbookOrigin,
-  /** Origins of files with this name that this file overrides. */
+  /** Origins of the files with this name that this file overrides. */
   replaces: z.array(runbookOrigin),
-  /** SHA-256 of the body. */
+  /** SHA-256 of the runbook's body. */
   digest: z.string(),
   bytes: z.number().int(),
 })
@@ -69,7 +69,7 @@ export type ListedRunbook = z.infer<typeof listedRunbook>
 export const shownRunbook = listedRunbook.extend({ body: z.string() })
 export type Runbook = z.infer<typeof shownRunbook>
 
-/** A refused file, with the reason and the remedy. Other files are used nevertheless. */
+/** A refused file, with the reason and the remedy. All accepted files are used nevertheless. */
 const refusedFile = z.object({ origin: runbookOrigin, file: z.string(), why: z.string(), remedy: z.string() })
 export type RefusedFile = z.infer<typeof refusedFile>
 
@@ -80,7 +80,7 @@ const knowledgePlace = z.object({
   at: z.string(),
   commit: z.string().nullable(),
   readAt: z.string().nullable(),
-  /** Why the last read failed. Earlier contents stay in use. */
+  /** Why the last read of the place failed. Runbooks that were read earlier stay in use. */
   error: z.string().nullable(),
 })
 export type KnowledgePlace = z.infer<typeof knowledgePlace>
@@ -94,23 +94,23 @@ export const knowledgeList = z.object({
 export type KnowledgeList = z.infer<typeof knowledgeList>
 
 /**
- * Why a runbook is offered: one of its types is that of the incident, or a pattern, the kind of
- * resource or words match.
+ * Why a runbook is offered: the type of the incident is in its list, or matches one of its
+ * patterns, or the kind of resource or words match.
  */
 export const matchReasons = ['type', 'pattern', 'kind', 'words'] as const
 export const runbookMatch = z.object({
-  /** The runbook that is put into the model's context: the best one, if it fits by type or kind. */
+  /** The runbook in the model's context: the best runbook, if it fits by type or kind. */
   chosen: shownRunbook.extend({ why: z.enum(matchReasons) }).nullable(),
-  /** The next best runbooks, by name. `read_runbook` returns their bodies. */
+  /** The next best runbooks, by name. The tool `read_runbook` returns their bodies. */
   others: z.array(listedRunbook.pick({ name: true, description: true }).extend({ why: z.enum(matchReasons) })),
 })
 export type RunbookMatch = z.infer<typeof runbookMatch>
 
 /**
- * The runbook that a model received, as recorded in the row of the context: name, digest and
+ * The runbook that a model received, as the log row about the context records it: name, digest and
  * origin.
  */
 export type RunbookGiven = Pick<Runbook, 'name' | 'origin' | 'digest'> & { why: (typeof matchReasons)[number] }
 
-/** Maximum number of characters of a body in the context. `read_runbook` returns the rest. */
+/** Maximum characters of a runbook in the context. `read_runbook` returns the rest of it. */
 export const inlineCharacters = 3_000

@@ -13,27 +13,27 @@ export const maxSaidCharacters = 300
 const isFields = (value: unknown): value is ResultFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the objects of a list; empty for anything else. */
+/** Returns the objects in a list; empty for anything but a list. */
 export function toList(value: unknown): ResultFields[] {
   return Array.isArray(value) ? value.filter(isFields) : []
 }
 
-/** Returns a string, number or boolean as text; empty for anything else. */
+/** Returns a string, number or boolean as text; empty for any other value. */
 export function toText(value: unknown): string {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : ''
 }
 
-/** Returns the strings of a list. */
+/** Returns the strings in a list; empty for anything but a list. */
 export const toWords = (value: unknown): string[] => (Array.isArray(value) ? value.map(toText).filter(Boolean) : [])
 
-/** Formats ` (why)`, or returns an empty text. */
+/** Formats ` (why)` with a reason; an empty text without a reason. */
 export function inBrackets(why: unknown): string {
   return toText(why) ? ` (${toText(why)})` : ''
 }
 
 /**
- * Describes the output of a command: all of it if it has only a few lines, otherwise the first line
- * and the number of lines.
+ * Describes the output of a command: the whole output if it has only a few lines, otherwise the
+ * first line and the number of lines.
  */
 export function describePrinted(text: unknown): string {
   const lines = toText(text)
@@ -47,7 +47,7 @@ export function describePrinted(text: unknown): string {
   return `${lines.length} lines, the first: ${truncate(lines[0] ?? '', 160)}`
 }
 
-/** Describes how a program ended, with its output, or after a failure with its error output. */
+/** Describes how a program ended, with its output, or with its error output if it failed. */
 export function describeRun({ exit_code: code, stdout, stderr, output }: ResultFields): string {
   const failed = code !== 0 && code !== undefined
   const printed = describePrinted(
@@ -56,7 +56,7 @@ export function describeRun({ exit_code: code, stdout, stderr, output }: ResultF
   return failed ? `it ended with ${toText(code) || 'a signal'}: ${printed}` : printed
 }
 
-/** Formats `all 3 nodes are nominal`, or names those that are not, with the reason. */
+/** Formats `all 3 nodes are nominal`, or names the parts that are not nominal, with the reason. */
 export function describeParts(parts: readonly ResultFields[], what: string): string {
   const ill = parts.filter(({ status }) => toText(status) !== 'nominal')
   if (parts.length === 0) return `it has no ${what}s`
@@ -69,7 +69,7 @@ export function describeParts(parts: readonly ResultFields[], what: string): str
   return `${ill.length} of ${formatCount(parts.length, what)} ${ill.length === 1 ? 'is' : 'are'} not nominal: ${[...named, ...more].join('; ')}`
 }
 
-/** Formats `2 commits: one; two`, with at most the first three. */
+/** Formats a number of things with the names of the first three: `2 commits: one; two`. */
 export function describeItems(names: readonly string[], what: string, total = names.length): string {
   const shown = names.slice(0, 3).map((name) => truncate(name, 100))
   if (total === 0 || shown.length === 0) return formatCount(total, what)
@@ -121,18 +121,18 @@ function wordsIn(value: unknown): string[] {
   return []
 }
 
-/** Placeholders for braces that stay. Stored text never has these characters. */
+/** Placeholders for braces that are kept. Stored text never contains these characters. */
 const [keptOpen, keptClose] = ['\u0001', '\u0002']
 
 /**
- * The text inside the braces of an object: nothing, or a name and a colon first. The labels of a
- * query look different.
+ * The text inside the braces of an object: nothing, or first a name and a colon. The labels of a
+ * query have no colon.
  */
 const objectBody = /^\s*(?:$|\\?"[^"]*"\s*:|'[^']*'\s*:|[\w$-]+\s*:)/
 
 /**
- * Removes objects and lists from a sentence, innermost first, and the rest of an object that was
- * cut. Keeps other braces: those of a query (`up{job="x"} == 0`) or a command (`awk '{print $2}'`).
+ * Removes objects and lists from a sentence, the innermost first, and also an object that was cut.
+ * Keeps the braces of a query (`up{job="x"} == 0`) or of a command (`awk '{print $2}'`).
  */
 function withoutObjects(text: string): string {
   let rest = text.replaceAll(keptOpen, ' ').replaceAll(keptClose, ' ')
@@ -147,8 +147,8 @@ function withoutObjects(text: string): string {
 }
 
 /**
- * Formats the summary of an action with its command as people read it. The card quotes the command
- * exactly.
+ * Formats the summary of an action with its command in a form for people. The card also quotes the
+ * command exactly.
  */
 export function sayAction(summary: string): string {
   return summary.replace(/\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")*\]/g, (words) => {
@@ -163,7 +163,8 @@ export function toSentence(text: string): string {
 }
 
 /**
- * Builds the sentence for the row of a call. Null if the tool does not know this shape of response.
+ * Builds the sentence about the result of a call. Null if the tool cannot describe a response of
+ * this shape.
  */
 export function sayResult(
   { name, say }: Pick<Tool, 'name' | 'say'>,
@@ -176,12 +177,12 @@ export function sayResult(
   }
   try {
     const said = beginSentence(toSentence(say(data, input)), [input, data])
-    // Marks a partial response even if it is empty, because "no process on port 443" may have
-    // missed a process.
+    // Marks a partial response even if it is empty: "no process on port 443" may have missed a
+    // process.
     return isShort(data) && !/\((?:partial|not all)|more than/.test(said) ? `${said} (not all was read)` : said
   } catch {
-    // Ignores the error, because an unexpected response must not fail the call. The row has the
-    // response itself.
+    // Ignores the error, because an unexpected response must not fail the call. The response itself
+    // is in the log row.
     return null
   }
 }

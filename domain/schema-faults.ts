@@ -2,34 +2,35 @@ import { z } from 'zod'
 
 /**
  * Describes what is wrong with a value for people and models: the field, the fault, and a valid
- * value. Used whenever a schema refuses a value. A message in the schema itself is kept.
+ * value. Every schema that refuses a value uses this. A message that the schema itself sets is
+ * kept.
  */
 
-/** `field`: the path with dots; empty for the value as a whole. */
+/** A fault of a value. `field`: the path with dots; empty for a fault of the value as a whole. */
 type SchemaFault = { path: PropertyKey[]; field: string; message: string }
 
 type RawIssue = z.core.$ZodRawIssue
 
-/** The maximum number of names or values that one sentence lists. */
+/** Maximum number of names or values in one sentence. */
 const maxListed = 12
-/** The maximum length of a shown name that was sent by somebody. */
+/** Maximum length of a name that a caller sent and that a sentence repeats. */
 const maxNameLength = 60
 
 z.config({ customError: (issue) => describeFault(issue as RawIssue) })
 
-/** Lists the faults, at most `max`. */
+/** Lists the faults of a value, at most `max`. */
 export function listFaults(error: z.ZodError, max = 20): SchemaFault[] {
   return error.issues.slice(0, max).map(({ path, message }) => ({ path, field: path.map(String).join('.'), message }))
 }
 
-/** Joins the faults in one text. `whole`: the name of the value itself. */
+/** Joins the faults of a value in one text. `whole`: what to call the value itself. */
 export function nameFaults(error: z.ZodError, { whole = '', max = 20 } = {}): string {
   return listFaults(error, max)
     .map(({ field, message }) => [field || whole, message].filter(Boolean).join(': '))
     .join('; ')
 }
 
-/** Names the first faulty field, or `whole`. For messages that must not repeat the value itself. */
+/** Names the first faulty field, or `whole`, for a message that must not repeat the value. */
 export function placeOfFault(error: z.ZodError, whole = 'the body'): string {
   return listFaults(error, 1)[0]?.field || whole
 }
@@ -133,14 +134,14 @@ function size(count: number | bigint, origin: string): string {
   return one ? `${count} ${count === 1 ? one : many}` : String(count)
 }
 
-/** Lists the names that an object accepts, if the schema lists them. */
+/** Lists the names that an object accepts, if its schema has a fixed set of names. */
 function knownKeys(issue: RawIssue): string {
   const { shape } = (issue.inst as { shape?: object } | undefined) ?? {}
   const known = Object.keys(shape ?? {})
   return known.length === 0 ? '' : `: known are ${listValues(known, 'and')}`
 }
 
-/** Describes the form of a union that fits best: the one whose fault is at the deepest path. */
+/** Describes the form of a union that fits best: the form whose fault is at the deepest path. */
 function describeUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
   const { options } = issue as { options?: readonly unknown[] }
   if (options && options.length > 0) return `it is unknown: give ${listValues(options, 'or')}`

@@ -3,14 +3,15 @@ import { incidentTypeOf } from './incident-type.ts'
 const pair = /^"?([\p{L}_][\p{L}\p{N}_./-]*)"?\s*(?:=|:(?=\s))\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"'{}][^"{}]*))$/u
 const onlyPairs = /^(?:[\p{L}_][\p{L}\p{N}_./-]*=(?:"(?:[^"\\]|\\.)*"|[^\s"',{}]+)\s+)+$/u
 const heading = /^\[(?:firing|resolved|alerting|ok)\b[^\]]*\]\s*(.+?)(?:\s+\([^()]*\))?$/iu
-/** Labels that a Prometheus series has in addition to those of an alert. */
+/** Labels that a Prometheus series has and an alert does not have. */
 const ofSeries = /^(?:__name__|alertstate)=/
 
 /**
- * Finds the words of an alert in a text. Returns each possible reading; an alert matches a reading
- * if it has all of its words. Reads whole names, values and fingerprints; matchers of Alertmanager
- * and Prometheus (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`); labels in lines
- * or JSON; the heading of a message (`[FIRING:1] NodeDown (web-1)`); and a quoted name.
+ * Finds the words of an alert in a text. Returns each possible reading of the text as a list of
+ * words; an alert matches a reading if it has all words of the list. Reads whole names, values and
+ * fingerprints; matchers of Alertmanager and Prometheus (`{job="node", instance="web-1:9100"}`,
+ * `ALERTS{…}`, `env=prod`); labels in lines or JSON; the heading of a message (`[FIRING:1] NodeDown
+ * (web-1)`); and a quoted name.
  */
 export function alertWordsIn(text: string): string[][] {
   const whole = text.trim()
@@ -21,7 +22,7 @@ export function alertWordsIn(text: string): string[][] {
   return ways.filter((_, at) => written.indexOf(written[at] as string) === at)
 }
 
-/** Lists the label and value of each part. Empty if one of the parts is something else. */
+/** Lists the label and value of each part of a text. Empty if a part is anything else. */
 function pairsIn(text: string): string[] {
   const inner = text.replace(/^[\p{L}\p{N}_:]*\{(.*)\}$/su, '$1')
   const parts = onlyPairs.test(`${inner} `)
@@ -46,8 +47,8 @@ function splitParts(text: string): string[] {
 const bare = (text: string) => text.replace(/^[^\p{L}\p{N}_{/]+|[^\p{L}\p{N}_}/]+$/gu, '')
 
 /**
- * Returns words for finding an incident type by a part of its name, such as `NginxHighHttp5xx` for
- * `nginx_high_http5xx_error_rate`.
+ * Returns words with which an incident type can be found by a part of its name, such as
+ * `NginxHighHttp5xx` for `nginx_high_http5xx_error_rate`.
  */
 export function typeWordsIn(text: string): string[] {
   const plain = text.trim()

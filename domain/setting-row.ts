@@ -16,7 +16,7 @@ export const storedSetting = z.object({
   reason: z.string().nullable(),
   description: z.string().nullable(),
   secret: z.boolean(),
-  /** Whether the environment sets this setting, so that a stored value has no effect. */
+  /** Whether an environment variable sets the setting, so that a stored value has no effect. */
   locked: z.boolean(),
   /** Why the stored text has no effect; null if the text has an effect. */
   problem: z.string().nullable(),
@@ -26,9 +26,9 @@ export type StoredSetting = z.infer<typeof storedSetting>
 export const settingDescription = z.object({
   key: z.string(),
   section: z.enum(settingSections),
-  /** A short name. */
+  /** A short name of the setting. */
   label: z.string(),
-  /** The unit of the number; null for a text. */
+  /** The unit of the setting's number; null for a text. */
   unit: z.enum(settingUnits).nullable(),
   description: z.string(),
   default: z.string().nullable(),
@@ -38,7 +38,8 @@ export const settingDescription = z.object({
 export type SettingDescription = z.infer<typeof settingDescription>
 
 /**
- * An environment variable of a process. `value`: null for a secret, and if the variable is not set.
+ * An environment variable of a process. `value`: null for a secret, and if the variable has no
+ * value.
  */
 export const environmentVariable = z.object({
   name: z.string(),
@@ -51,15 +52,15 @@ export const environmentVariable = z.object({
 export type EnvironmentVariable = z.infer<typeof environmentVariable>
 
 /**
- * A variable of the API process. `worker`: the value in the worker if it differs, and for a secret
- * only whether it is set. Null if it is the same, or if no worker reported.
+ * A variable of the API process. `worker`: the value in the worker if it differs; for a secret,
+ * only whether the worker has a value. Null if the values are equal, or if no worker reported.
  */
 export const shownVariable = environmentVariable.extend({
   worker: environmentVariable.pick({ state: true, value: true }).nullable(),
 })
 export type ShownVariable = z.infer<typeof shownVariable>
 
-/** How the receiver responded to a test message. `said`: the beginning of its response. */
+/** How the webhook's receiver responded to a test. `said`: the beginning of the response. */
 export const webhookTest = z.object({
   outcome: z.enum(['sent', 'wait', 'retry', 'drop']),
   status: z.number().int().nullable(),

@@ -13,7 +13,7 @@ import { parseStateRules } from './state-words.ts'
 export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days', 'questions'] as const
 export type SettingUnit = (typeof settingUnits)[number]
 
-/** The schema of a setting's text, and the unit. Every number has a unit. */
+/** The schema of a setting's text, and the unit of its number. Every number has a unit. */
 export type SettingKind = { schema: z.ZodType; unit: SettingUnit | null }
 
 export const whole = (min: number, max: number, unit: SettingUnit): SettingKind => ({
@@ -87,13 +87,10 @@ export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'y
 export const prompt = plain(z.string().min(1).max(20_000))
 export const oneOf = (words: readonly [string, ...string[]]) => plain(z.enum(words))
 
-/**
- * The value that means that no model is set here. This value cannot be confused with a declared
- * name.
- */
+/** The value of a setting that means that no model is set. No declared model can have this name. */
 export const noModel = '-'
 
-/** A name from LLM_SERVERS_FILE. `default` is the model of LLM_BASE_URL. */
+/** The name of a model in LLM_SERVERS_FILE. `default` is the model of LLM_BASE_URL. */
 export const declaredModel = plain(
   z
     .string()
@@ -110,7 +107,7 @@ export const names = plain(
   ),
 )
 
-/** A number of days, or `keep` for no removal. */
+/** A number of days, or `keep` if nothing is removed. */
 export const daysOrKeep: SettingKind = {
   schema: z
     .string()

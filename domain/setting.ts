@@ -49,21 +49,21 @@ type SettingSection = (typeof settingSections)[number]
 export type Setting = {
   key: string
   section: SettingSection
-  /** A short name. */
+  /** A short name of the setting. */
   label: string
   /**
-   * Whether this is a family of settings. The part of the key after the dot is then an incident
-   * type, a tool or a sender.
+   * Whether this is a family of settings. In a key of a family, the part after the dot is an
+   * incident type, a tool or a sender.
    */
   family: boolean
   schema: z.ZodType
-  /** The unit of the number; null for a text. */
+  /** The unit of the setting's number; null for a text. */
   unit: SettingUnit | null
   fallback: string | null
   secret: boolean
   /**
-   * The environment variable that is used if there is no global value, before the default; null if
-   * there is none.
+   * The environment variable whose value is used before the default if there is no global value;
+   * null if the setting has no variable.
    */
   environment: string | null
   description: string
@@ -301,7 +301,7 @@ const changesSettings = [
   }),
 ]
 
-/** Names of the webhooks, by their event. */
+/** Names of the webhooks, one for each event. */
 export const webhookNames = ['critical', 'approval', 'resolved', 'escalated', 'news'] as const
 type WebhookName = (typeof webhookNames)[number]
 
@@ -401,14 +401,14 @@ const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
 
 /**
  * All settings by section, with schema and default. The keys of settings are those of the table
- * `platform_config`. A key that ends in `.*` is a family. The API refuses any other key. Such a key
- * that SQL stored is listed as unknown and has no effect.
+ * `platform_config`. A key that ends in `.*` is a family. The API refuses any other key. If SQL
+ * stored an unknown key, it is listed as unknown and has no effect.
  */
 export const settings: Setting[] = settingSections.flatMap((section) =>
   listed[section].map((each) => ({ ...each, section })),
 )
 
-/** Finds the setting of a key: the exact one first, then its family; null if there is none. */
+/** Finds the setting of a key: by the whole key, else by its family; null if there is none. */
 export function settingOf(key: string): Setting | null {
   const exact = settings.find((candidate) => !candidate.family && candidate.key === key)
   if (exact) return exact
@@ -432,10 +432,10 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
 type SettingSource = 'type' | 'global' | 'environment' | 'default'
 export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
 
-/** Settings by tool and by sender. The part of their key after the dot is not an incident type. */
+/** Families of settings by tool or sender: in their keys, no incident type follows the dot. */
 const byAnother = /^(approval\.|alert\.ends)/
 
-/** Lists keys of the same setting for older spellings of the incident type (up to version 0.2). */
+/** Lists stored keys of a setting with older spellings of the incident type (up to version 0.2). */
 function formerKeys(name: string, type: string, stored: ReadonlyMap<string, string>): [string, SettingSource][] {
   if (byAnother.test(name)) return []
   const prefix = `${name}.`
@@ -444,8 +444,9 @@ function formerKeys(name: string, type: string, stored: ReadonlyMap<string, stri
 }
 
 /**
- * Finds the effective value: by type, global, from the environment, or the default. A stored value
- * that cannot be parsed is skipped and reported, because a typo must not stop investigations.
+ * Finds the effective value of a setting: by type, global, from the environment, or the default. A
+ * stored value that cannot be parsed is skipped and reported, because a typo must not stop
+ * investigations.
  */
 export function effectiveSetting(
   name: string,

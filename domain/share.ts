@@ -6,7 +6,8 @@ const z95 = 1.959963984540054
 
 /**
  * Returns the Wilson score interval of a proportion, at 95 per cent (E. B. Wilson, 1927). Without a
- * trial it is 0 to 1. Throws a RangeError if there are more hits than trials, or fewer than none.
+ * trial the interval is 0 to 1. Throws a RangeError if there are more hits than trials, or if a
+ * number is negative.
  */
 export function wilson(hits: number, of: number): Share {
   if (hits < 0 || hits > of) throw new RangeError(`${hits} of ${of} is not a share`)
@@ -15,7 +16,7 @@ export function wilson(hits: number, of: number): Share {
   const square = z95 * z95
   const middle = (p + square / (2 * of)) / (1 + square / of)
   const half = (z95 / (1 + square / of)) * Math.sqrt((p * (1 - p)) / of + square / (4 * of * of))
-  // Returns exact ends if all or none are hits, because rounding would give 0.9999.
+  // Returns exact ends if all trials or none are hits, because rounding would give 0.9999.
   return { hits, of, low: hits === 0 ? 0 : middle - half, high: hits === of ? 1 : middle + half }
 }
 

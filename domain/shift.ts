@@ -4,7 +4,7 @@ import { severity } from './incident.ts'
 import { type CardLine, cardLine } from './notification.ts'
 import { count } from './status.ts'
 
-/** The data and lines of the morning card and the hand-over, for a night or shift. */
+/** The data and lines of the morning card (a night) and of the hand-over (a shift). */
 
 const shiftIncident = z.object({ id: z.string(), title: z.string(), severity, at: z.string() })
 export type ShiftIncident = z.infer<typeof shiftIncident>
@@ -18,7 +18,7 @@ const shiftQuestion = z.object({
   expiresAt: z.string(),
   /** The person on the configured list whose turn it is to answer. */
   of: z.string().nullable(),
-  /** True if the question woke nobody, because the budget was used up. */
+  /** True if the question woke nobody, because the budget of wakes was used up. */
   isHeld: z.boolean(),
 })
 export type ShiftQuestion = z.infer<typeof shiftQuestion>
@@ -30,7 +30,7 @@ export const followUp = z.object({
   title: z.string(),
   owner: z.string().nullable(),
   group: z.string().nullable(),
-  /** A date such as 2026-12-02. */
+  /** The day on which the task is due, such as 2026-12-02. */
   dueOn: z.string(),
   isOverdue: z.boolean(),
   createdAt: z.string(),
@@ -50,8 +50,8 @@ const shift = z.object({
    */
   spared: several(shiftIncident.extend({ text: z.string() })),
   /**
-   * Open questions: first those that woke nobody, then by expiry. After the open questions come
-   * decided questions that had woken nobody.
+   * Open questions: first the questions that woke nobody, then by expiry. Decided questions that
+   * woke nobody come last.
    */
   questions: several(shiftQuestion),
   followUps: several(followUp),
@@ -63,23 +63,23 @@ const shift = z.object({
 export type Shift = z.infer<typeof shift>
 
 const cardView = z.object({ title: z.string(), since: z.string(), until: z.string(), lines: z.array(cardLine) })
-/** Both cards in their current state, and the remaining tasks. */
+/** The current content of the morning card and of the hand-over, and the remaining tasks. */
 export const shiftView = z.object({ morning: cardView, handOver: cardView, followUps: several(followUp) })
 export type ShiftView = z.infer<typeof shiftView>
 
-/** The maximum number of lines of one kind on a card, so that the card fits on a phone. */
+/** Maximum number of lines of one kind on a card, so that the card fits on a phone. */
 const listedEach = 3
 
 const toMinute = (iso: string) => `${formatTimeOfDay(iso, 'utc').slice(0, 5)} UTC`
 const line = (text: string, path: string | null): CardLine => ({ text, path, url: null })
 const many = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
 
-/** Summarizes a night in a line. Null if nothing happened and no question waits. */
+/** Summarizes a night in one line. Null if nothing happened and no question waits. */
 export function headlineOf({ repaired, escalated, spared, questions, followUps }: Shift): string | null {
   const waiting = questions.first.filter(({ status }) => status === 'pending').length
   const parts = [
-    // Adds "or more" if all listed questions wait, because waiting ones are listed first, so there
-    // may be further ones.
+    // Adds "or more" if all listed questions wait. Waiting questions are listed first, so more of
+    // them may not be listed.
     waiting > 0 &&
       (waiting === questions.first.length && questions.count > waiting
         ? `${waiting} or more questions wait`
@@ -89,7 +89,7 @@ export function headlineOf({ repaired, escalated, spared, questions, followUps }
     spared.count > 0 && many(spared.count, 'page not sent', 'pages not sent'),
     followUps.count > 0 && many(followUps.count, 'follow-up overdue', 'follow-ups overdue'),
   ].filter(Boolean)
-  // Mentions questions that waited for the card, even if they have ended.
+  // Mentions questions that waited for the card, even if they were decided or expired meanwhile.
   if (parts.length === 0 && questions.count > 0)
     parts.push(many(questions.count, 'approval has ended', 'approvals have ended'))
   return parts.length > 0 ? parts.join(', ') : null
@@ -104,7 +104,7 @@ export function handOverTitle(at: string): string {
   return `Hand-over of ${at.slice(0, 10)}, ${at.slice(11, 16)} UTC`
 }
 
-/** Builds the morning card. Questions that wait come first. */
+/** Builds the morning card. Questions that wait for a decision come first. */
 export function morningLines(shift: Shift): CardLine[] {
   const { repaired, escalated, spared, questions, followUps } = shift
   return [
@@ -156,15 +156,15 @@ const names = ({ count, first }: { count: number; first: { title: string }[] }) 
 
 const toPage = (first: { id: string }[], all: string) => (first.length === 1 ? `incidents/${first[0]?.id}` : all)
 
-/** Builds the hand-over: five lines. A line with nothing to report has a text that shows this. */
+/** Builds the five lines of the hand-over. A line says so if it has nothing to report. */
 export function handOverLines(shift: Shift): CardLine[] {
   const { open, questions, watched, lostDuties } = shift
   const waiting = questions.first.filter(({ status }) => status === 'pending')
   const waits = waiting
     .slice(0, listedEach)
     .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'all who may decide'} until ${toMinute(expiresAt)}`)
-  // Adds "or more" if all listed incidents are critical, because critical ones are listed first, so
-  // there may be further ones.
+  // Adds "or more" if all listed incidents are critical. Critical incidents are listed first, so
+  // more of them may not be listed.
   const critical = open.first.filter((each) => each.severity === 'critical').length
   const orMore = critical === open.first.length && open.count > critical ? ' or more' : ''
   return [
@@ -193,8 +193,8 @@ export function handOverLines(shift: Shift): CardLine[] {
 }
 
 /**
- * Chooses what to check first: a failed part, a critical incident, a question, an overdue task,
- * then the rest.
+ * Chooses what people should check first: a failed part, a critical incident, a question, an
+ * overdue task, then anything else.
  */
 function lookFirst({ open, questions, followUps, lostDuties }: Shift): CardLine {
   const [duty] = lostDuties

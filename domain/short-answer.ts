@@ -1,12 +1,12 @@
 /**
  * Fields by which tools mark a partial result. `test/safety/claims/short-answers.test.ts` has a row
- * for each.
+ * for each field.
  */
 
 const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
 const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
 
-/** Whether a field shows that the result is less than was requested. */
+/** Whether a field shows that the result contains less than was requested. */
 export function saysShort(key: string, value: unknown): boolean {
   if (flags.has(key))
     return value === true || (Array.isArray(value) && value.length > 0) || (key === 'ofPoints' && Boolean(value))
@@ -17,7 +17,7 @@ export function saysShort(key: string, value: unknown): boolean {
   return Number(total ?? value) > 0
 }
 
-/** Fields that count what is left out. */
+/** Fields with the number of items that are left out. */
 const counted = new Set(['ofPoints', 'notShown', 'otherLines'])
 
 /**

@@ -1,7 +1,8 @@
 import { type Permission, type PersonRole, personRoles, type Role } from './permissions.ts'
 
 /**
- * The person who is signed in with this browser, and how people type commands where the API runs.
+ * The person who is signed in with this browser, and the form in which people type commands where
+ * the API runs.
  */
 export type Session = { name: string; role: Role; permissions: readonly Permission[]; commandPrefix: string }
 
@@ -12,8 +13,8 @@ export type Session = { name: string; role: Role; permissions: readonly Permissi
 export type Identity = { issuer: string; subject: string; name: string; groups: string[] }
 
 /**
- * Returns the strongest role that the groups give; null if none gives a role, so that sign-in is
- * refused.
+ * Returns the strongest role that the person's groups give; null if no group gives a role, so that
+ * sign-in is refused.
  */
 export function roleOfGroups(
   groups: readonly string[],
@@ -23,12 +24,12 @@ export function roleOfGroups(
   return personRoles.findLast((role) => mapped.includes(role)) ?? null
 }
 
-/** Names in rows that do not stand for a person. */
+/** Names in rows that stand for no person. */
 const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
 
 /**
- * Names that an installation creates with a role. A person from an identity provider cannot get
- * them.
+ * Names to which an installation itself gives a role. A person from an identity provider cannot get
+ * one of these names.
  */
 const ours = new Set(['admin', 'approver'])
 
@@ -38,7 +39,7 @@ export function isUnusableName(name: string): boolean {
 
 /**
  * Whether an identity provider may give a person this name. Does not check whether the name is
- * taken.
+ * already taken.
  */
 export function isFreeName(name: string): boolean {
   return !isUnusableName(name) && !ours.has(name.toLowerCase())
@@ -58,12 +59,13 @@ export function operatorNameOf(claimed: string): string {
 }
 
 /**
- * Returns the page to open after signing in. The page is always on this server, whatever address a
- * link contains.
+ * Returns the page to open after signing in. The page is always on this server, whatever address
+ * the link contains.
  */
 export function localReturnPath(asked: string | undefined): string {
   const here = 'http://here.invalid'
-  // Refuses a backslash, which browsers read as a slash, and tabs and line ends, which they skip.
+  // Refuses a backslash, which browsers read as a slash, and tabs and line ends, which browsers
+  // skip.
   if (!asked?.startsWith('/') || asked.length > 500 || /[\\\p{Cc}]/u.test(asked)) return '/'
   try {
     const url = new URL(asked, here)

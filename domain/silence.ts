@@ -2,20 +2,20 @@ import { capitalize, formatMinute } from './format.ts'
 import { inertText } from './inert-text.ts'
 
 /**
- * Silences of connected Alertmanagers, for rules of the configured policy. Has no schemas, because
- * rows store silences and pages read them.
+ * Silences of connected Alertmanagers, for rules of the configured policy. The file has no schemas:
+ * rows store silences, and pages import their types.
  */
 
 /** The kind of source that has silences. */
 export const silencingKind = 'alertmanager'
 
-/** Milliseconds without a response after which silences are considered unknown. */
+/** Milliseconds without a response of an Alertmanager after which its silences count as unknown. */
 const unreadAfterMs = 300_000
 
 export type SilenceMatcher = { name: string; value: string; isRegex: boolean; isEqual: boolean }
 
 /**
- * A silence, active or pending. Matchers are null if they cannot be compared here. Author and
+ * A silence, active or pending. Matchers are null if Nightshift cannot compare them. Author and
  * reason are untrusted.
  */
 export type Silence = {
@@ -29,13 +29,13 @@ export type Silence = {
   comment: string
 }
 
-/** The last response of a source, with its time. Null if there was none. */
+/** The last response of an Alertmanager. The time is null if there was no response. */
 export type SilencesRead = { source: string; readAt: string | null; silences: Silence[] }
 
-/** The last response of a source without its silences, and why the newest read failed. */
+/** The last response of an Alertmanager without its silences, and why the newest read failed. */
 export type SilenceReading = { source: string; readAt: string | null; fault: string | null; isUnread: boolean }
 
-/** Why a rule with `silenced` applies. */
+/** Why a policy rule with `silenced` applies. */
 export type SilenceFinding =
   | {
       is: 'silenced'
@@ -44,24 +44,22 @@ export type SilenceFinding =
       until: string
       createdBy: string
       comment: string
-      /**
-       * Whether the matchers or labels cannot be compared, so that the silence is assumed to match.
-       */
+      /** Whether matchers or labels cannot be compared. The silence is then assumed to match. */
       isSupposed: boolean
     }
-  /** Silences are unknown. Without a source, no Alertmanager is connected. */
+  /** The silences are unknown. `source` is null if no Alertmanager is connected. */
   | { is: 'unread'; source: string | null; readAt: string | null }
 
 /**
- * Whether silences are too old to be used. A time in the future also counts as too old, because the
- * clock of the database was then set back.
+ * Whether silences are too old to be used. A time in the future also counts as too old: the clock
+ * of the database was then set back.
  */
 export const isUnread = (readAt: string | null, nowMs: number): boolean =>
   readAt === null || Math.abs(nowMs - Date.parse(readAt)) > unreadAfterMs
 
 /**
- * Names a silence within a sentence. Does not contain text of its creator, because a model also
- * reads the sentence.
+ * Names a silence within a sentence. The name contains no text of the silence's creator, because a
+ * model also reads the sentence.
  */
 export function nameSilence(finding: SilenceFinding): string {
   if (finding.is === 'unread') return nameUnread(finding)
@@ -72,7 +70,7 @@ export function nameSilence(finding: SilenceFinding): string {
     : `${name} matches an alert of the incident`
 }
 
-/** Describes a silence for people, with the text of its creator. */
+/** Describes a silence for people, with the text of the silence's creator. */
 export function tellSilence(finding: SilenceFinding): string {
   const said = `${capitalize(nameSilence(finding))}.`
   if (finding.is === 'unread') return said

@@ -1,8 +1,8 @@
 import { nameSilence, type SilenceFinding } from './silence.ts'
 
 /**
- * The decision of the configured policy about one call. Has no schemas, because rows store
- * decisions and pages read them.
+ * The decision of the configured policy about one call. The file has no schemas: rows store
+ * decisions, and pages import their types.
  */
 
 /** Verdicts of a policy rule, the strictest first. */
@@ -10,12 +10,12 @@ export const siteVerdicts = ['never', 'ask', 'run'] as const
 type SiteVerdict = (typeof siteVerdicts)[number]
 
 /**
- * How many people must agree, and the names of those who may. Null stands for everybody who may
- * decide about such a risk.
+ * How many people must agree, and the names of the people who may. Null stands for everybody who
+ * may decide about the call's risk.
  */
 export type SiteDemand = { people: number; groups: readonly string[]; members: readonly string[] | null }
 
-/** Whether the earlier demand is at least as strict as the current one. */
+/** Whether an earlier demand of the policy is at least as strict as the current demand. */
 export function meetsDemand(asked: SiteDemand | undefined, now: SiteDemand): boolean {
   const { people, members } = asked ?? { people: 1, members: null }
   return (
@@ -29,19 +29,19 @@ export type SiteDecision = {
   rule: string
   line: number
   digest: string
-  /** Null if the policy file is in a folder. */
+  /** The commit of the policy file; null if the file is in a folder. */
   commit: string | null
-  /** Set if the action is `ask`. */
+  /** The people who must agree; set if the action of the rule is `ask`. */
   demand?: SiteDemand
-  /** Why a rule with `silenced` applies. */
+  /** Why the rule with `silenced` applies. */
   silence?: SilenceFinding
-  /** For `run`: whether every resource is named by kind and id. */
+  /** For the action `run`: whether every resource is named by kind and id. */
   isNamed?: boolean
 }
 
 /**
- * Decisions for the call as a write and as a read, because only the kernel determines which of the
- * two it is.
+ * Decisions for the call as a write and as a read. Only the kernel determines which of the two the
+ * call is.
  */
 export type SiteDecisions = { write: SiteDecision | null; look: SiteDecision | null }
 
@@ -55,7 +55,7 @@ export function explainSiteRule(site: SiteDecision, does: string): string {
   return `${nameSiteRule(site)} ${does}${site.silence ? `: ${nameSilence(site.silence)}` : ''}`
 }
 
-/** Reads what the policy demanded when people were asked, as stored with the dry run. */
+/** Reads what the policy demanded when people were asked. The demand is stored with the dry run. */
 export function demandOf(dryRun: {
   details: Record<string, unknown>
 }): (SiteDemand & Pick<SiteDecision, 'rule' | 'line' | 'commit' | 'silence'>) | null {
@@ -65,7 +65,7 @@ export function demandOf(dryRun: {
   return { rule, line, commit, ...(silence && { silence }), ...demand }
 }
 
-/** Explains why this person may not decide, if the policy lists names; null if they may. */
+/** Explains why this person may not decide, if the policy lists names; null if the person may. */
 export function whyNoMember(name: string, dryRun: { details: Record<string, unknown> } | null): string | null {
   const site = dryRun && demandOf(dryRun)
   if (!site?.members || site.members.includes(name)) return null

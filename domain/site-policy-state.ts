@@ -6,16 +6,16 @@ import { nameUnread, type SilenceFinding, type SilenceReading } from './silence.
 
 const fault = z.object({ line: z.int(), why: z.string(), remedy: z.string() })
 
-/** The policies that are in force, waiting, and last read, for page and terminal. */
+/** The policies that are in force, waiting for an admin, and last read, for page and terminal. */
 const standingPolicy = z.object({
   digest: z.string(),
-  /** The path of the file in its repository or folder. */
+  /** The path of the policy file in its repository or folder. */
   place: z.string(),
   commit: z.string().nullable(),
   readAt: z.string(),
   inForceAt: z.string().nullable(),
   acceptedBy: z.string().nullable(),
-  /** Permissions that the previous policy did not give. */
+  /** Permissions that the policy gives and the previous policy did not give. */
   widens: z.array(z.string()),
 })
 
@@ -45,7 +45,7 @@ export type SitePolicyState = z.infer<typeof sitePolicyState>
 
 /**
  * The result of checking a policy against this installation. `faults`: the file is refused.
- * `notes`: rules that have no effect here.
+ * `notes`: rules that have no effect in this installation.
  */
 export const siteLint = z.object({
   of: z.enum(['text', 'waiting', 'in_force']),
@@ -59,9 +59,9 @@ export const siteCallToExplain = z.strictObject({
   tool: z.string().min(1).max(64),
   targets: z.array(z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })).max(50),
   type: z.string().min(1).max(100),
-  /** The current time if it is absent. */
+  /** The time for which the policy is evaluated. The current time if it is absent. */
   at: z.iso.datetime({ offset: true }).optional(),
-  /** The incident whose alerts may be silenced, according to the last read. */
+  /** The incident whose alerts may be silenced, according to the last read of the Alertmanagers. */
   incidentId: z.string().max(100).optional(),
 })
 export type SiteCallToExplain = z.infer<typeof siteCallToExplain>
@@ -73,7 +73,7 @@ const decision = z.looseObject({
   commit: z.string().nullable(),
 })
 
-/** A silence that matters for the call. `createdBy` and `comment` are untrusted. */
+/** A silence that matters for the asked call. `createdBy` and `comment` are untrusted. */
 const silence = z.union([
   z.object({
     is: z.literal('silenced'),
@@ -91,13 +91,13 @@ export const siteExplanation = z.object({
   write: decision.nullable(),
   look: decision.nullable(),
   /**
-   * The rules for this tool in order, each with the reason why it does not apply; null if it
-   * applies. The reasons are about the first resource that the call touches.
+   * The rules for the called tool in order, each with the reason why it does not apply; null if it
+   * applies. The reasons are about the first resource of the call.
    */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
   /**
-   * Why rules with `silenced` apply or do not apply. Both reasons are null if there is no such rule
-   * for this tool.
+   * Why rules with `silenced` apply or do not apply. Both fields are null if no such rule is about
+   * the called tool.
    */
   silence: silence.nullable(),
   noSilence: z.string().nullable(),
@@ -105,7 +105,8 @@ export const siteExplanation = z.object({
 export type SiteExplanation = z.infer<typeof siteExplanation>
 
 /**
- * Describes the state of the policy in one sentence for people, and whether everything is in order.
+ * Describes the state of the policy in one sentence for people, and says whether everything is in
+ * order.
  */
 export function describeSitePolicy({ inForce, waiting, reading, silences }: SitePolicyState): {
   isWell: boolean

@@ -17,7 +17,7 @@ const line = (max: number) =>
     .max(max)
     .regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u, 'must be one line')
 
-/** Accepts one value, or a list. */
+/** Accepts one value of this schema, or a list of values. */
 const someOf = <T extends z.ZodType>(one: T) => z.union([one, z.array(one).min(1).max(500)])
 
 const wordName = z
@@ -96,6 +96,6 @@ export const sitePolicy = z.strictObject({
 })
 export type SitePolicy = z.infer<typeof sitePolicy>
 
-/** Reads a field with one value or a list; null if it is absent. */
+/** Returns a field with one value or a list as a list; null if the field is absent. */
 export const listOf = <T>(value: T | readonly T[] | undefined): readonly T[] | null =>
   value === undefined ? null : Array.isArray(value) ? value : [value as T]

@@ -5,7 +5,7 @@ import { findSecondValues, type PlacedRelation } from './one-value.ts'
 import { attributes, inventoryKind, parseResourceKey, resourceKey } from './registry.ts'
 import { listFaults } from './schema-faults.ts'
 
-/** The inventory as a person writes it, and everything that is wrong with it. */
+/** The inventory as a person writes it, and all faults in it. */
 
 /**
  * The inventory as a person writes it: hosts, nodes in groups, other resources that alerts may be
@@ -33,8 +33,8 @@ const siteNode = z.strictObject({
   id: name,
   group: name.default('hosts'),
   /**
-   * The host name, which is compared with alerts, because labels such as `instance` and `hostname`
-   * may contain the id, the name or the address.
+   * The host name of the machine, which is compared with labels of alerts. Labels such as
+   * `instance` and `hostname` may contain the id, the name or the address.
    */
   hostname: address.optional(),
   ip: z.string().max(253).default(''),
@@ -47,12 +47,12 @@ const siteHost = z.strictObject({
   cpuMc: z.number().int().min(1).max(1_000_000_000),
 })
 
-/** Any other resource that alerts may be about: a service on a node, a database, a workload. */
+/** A resource of another kind that alerts may be about: a service, a database, a workload. */
 const siteResource = z.strictObject({
   kind: inventoryKind,
   id: z.string().regex(idPattern, 'must be letters, digits and . _ : @ -, 128 at most'),
   name: plainText(200).optional(),
-  /** Other names, host names and addresses in alerts. */
+  /** Other names, host names and addresses by which alerts name the resource. */
   aliases: z.array(plainText(253)).max(20).optional(),
   attributes: attributes.optional(),
 })
@@ -61,7 +61,7 @@ const resourceName = z.string().refine((text) => parseResourceKey(text) !== null
 })
 const siteRelation = z.strictObject({ from: resourceName, kind: z.enum(relationKinds), to: resourceName })
 
-/** The schema of an entry in each list of the file. */
+/** The schema of the entries in each list of the inventory file. */
 const items = {
   groups: group,
   nodes: siteNode,
@@ -90,20 +90,23 @@ export const siteFile = z.strictObject({
 })
 export type SiteFile = z.infer<typeof siteFile>
 
-/** The ids that an import changes, or would change. `kept`: not in the file, but not removed. */
+/**
+ * The ids that an import changes, or would change. `kept`: ids that are not in the file but stay.
+ */
 export const siteChange = z.object({
   added: z.array(z.string()),
   changed: z.array(z.string()),
   removed: z.array(z.string()),
   kept: z.array(z.string()),
   /**
-   * Sizes of the largest groups in the file. Within a group, reversible writes run automatically.
+   * Sizes of the largest groups in the inventory file. Within a group, reversible writes run
+   * automatically.
    */
   vicinity: z.array(z.object({ of: z.string(), neighbours: z.number().int() })).optional(),
 })
 export type SiteChange = z.infer<typeof siteChange>
 
-/** The number of entries above which a file is imported by a job. */
+/** The number of entries above which an inventory file is imported in the background. */
 export const maxEntriesAtOnce = 2_000
 
 export function countEntries(file: Readonly<Partial<Record<ListName, unknown>>>): number {
@@ -116,17 +119,17 @@ export function countEntries(file: Readonly<Partial<Record<ListName, unknown>>>)
 /** The state of the import of a large file. */
 export const inventoryImport = z.object({
   id: z.string(),
-  /** `lost`: the process of the import ended, and nothing was stored. */
+  /** `lost`: the process that imported the file ended, and nothing was stored. */
   state: z.enum(['running', 'done', 'failed', 'lost']),
   entries: z.number().int(),
-  /** The current step, of which `done` of `total` entries are processed. */
+  /** The current step of the import, in which `done` of `total` entries are processed. */
   step: z.string(),
   done: z.number().int(),
   total: z.number().int(),
   /** The changes that the import made, or would make in a dry run. */
   change: siteChange.nullable(),
   applied: z.boolean(),
-  /** Why the import failed, as a whole and at each place. */
+  /** Why the import failed, as a whole and at each place of the file. */
   reason: z.string().nullable(),
   faults: z.array(z.object({ field: z.string().nullable(), message: z.string() })),
   createdAt: z.string(),
@@ -140,8 +143,8 @@ export type InventoryImport = z.infer<typeof inventoryImport>
 export type SiteFault = { field: string | null; message: string }
 
 /**
- * Lists all faults of a file, within entries and between them. `known`: keys of resources that
- * other sources list. Null if these are unknown, as on a person's machine.
+ * Lists all faults of an inventory file, within entries and between them. `known`: keys of
+ * resources that other sources list. Null if these keys are unknown, as on a person's machine.
  */
 export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null): SiteFault[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw))
@@ -167,8 +170,8 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
 }
 
 /**
- * Lists the relations in the file with their places. This includes the group of each node, and the
- * region of each group and host.
+ * Lists the relations in the file with their places. Relations also follow from the group of a
+ * node, and from the region of a group or host.
  */
 function placedRelations(
   { groups, nodes, hosts, relations }: Pick<SiteFile, ListName>,
@@ -214,7 +217,7 @@ function checkList(
   }
 }
 
-/** Returns the key that must be unique in a list: the id, and for resources also the kind. */
+/** Returns an entry's key, unique in its list: the id, and for resources also the kind. */
 function keyOf(name: ListName, entry: unknown): string | null {
   const { kind, id } = (entry ?? {}) as { kind?: unknown; id?: unknown }
   if (typeof id !== 'string' || name === 'relations') return null
@@ -232,15 +235,15 @@ function findBetween(
     ...groups.flatMap(({ id, region }) => [`shard:${id}`, `region:${region}`]),
     ...nodes.flatMap(({ id, group: of }) => [`node:${id}`, `shard:${of}`]),
     ...hosts.flatMap(({ id, region }) => [`host:${id}`, `region:${region}`]),
-    // Includes entries with faults, so that a relation to such an entry is not also reported as
-    // unknown.
+    // Includes entries with faults, so that a relation to an entry with a fault is not also
+    // reported as unknown.
     ...(Array.isArray(given) ? given : []).flatMap((each) => keyOf('resources', each) ?? []),
     ...(known ?? relations.flatMap(({ from, to }) => [from, to])),
   ]
   return findDeclarationFaults(fileToDeclared({ resources: once, relations }), new Set(own))
 }
 
-/** Lists all faults of a declaration: unknown ends of relations, loops, and repeated ids. */
+/** Lists all faults of a source's declaration: unknown ends of relations, loops, repeated ids. */
 export function findDeclarationFaults(
   { resources, relations }: SourceDeclaration,
   known: ReadonlySet<string> = new Set(),
@@ -270,7 +273,7 @@ const maxSteps = 8
 
 /**
  * Finds loops along `belongs_to`, `runs_on` and `depends_on`. Returns each loop once, as the path
- * that closes the loop.
+ * around the loop.
  */
 function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const next = new Map<string, string[]>()
@@ -285,7 +288,7 @@ function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const loops: string[] = []
   const done = new Set<string>()
   for (const start of next.keys()) {
-    // Searches depth first without recursion, because a chain may be 100,000 long.
+    // Searches depth first without recursion, because a chain of relations may be 100,000 long.
     const path: { key: string; rest: string[] }[] = [{ key: start, rest: [...(next.get(start) ?? [])] }]
     const onPath = new Map([[start, 0]])
     if (done.has(start)) continue

@@ -12,8 +12,8 @@ export const sourceName = z
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be small letters, digits and dashes, 40 at most')
 
 /**
- * A reference to a credential. The credential stays where it is, and the core API reads it at each
- * use.
+ * A reference to a credential. The credential itself stays at its place, and the core API reads it
+ * at each use.
  */
 const credentialRef = z
   .string()
@@ -25,7 +25,7 @@ const credentialRef = z
 
 const credentialScheme = z.enum(['Bearer', 'Basic', 'ApiKey', 'Token'])
 
-/** Whether a text is a reference to a file or a variable, instead of the value itself. */
+/** Whether a text is a reference to a file or a variable, and not the value itself. */
 export const isReference = (text: string): boolean => /^(file|env):/.test(text)
 
 /** The name of a tenant, or a reference from which the API process reads it. */
@@ -40,7 +40,7 @@ const tenant = z
   .optional()
 
 /**
- * The header that names the tenant. No other headers are allowed, because credentials are set with
+ * The header that names the tenant. No other header is allowed; a credential is set with
  * `credential`.
  */
 const tenantHeaders = z.strictObject({
@@ -56,7 +56,7 @@ const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
-  /** A login only for writes. The login is used after an approval. */
+  /** A credential that is used only for writes, after an approval. */
   writeCredential: credentialRef.nullable().default(null),
   /**
    * How the credential is sent. Null stands for a bearer token, or for Basic if the credential is
@@ -64,7 +64,7 @@ const sourceInput = z.strictObject({
    */
   scheme: credentialScheme.nullable().default(null),
   headers: tenantHeaders.default({}),
-  /** PEM file of the certificate authorities to trust, instead of those of the system. */
+  /** PEM file of the certificate authorities to trust, instead of the system's authorities. */
   caFile: place,
   /** PEM files of the client certificate and its key. */
   certFile: place,
@@ -81,15 +81,15 @@ export type SourceInput = z.infer<typeof sourceInput>
 export const allowsStatements = ({ query }: Record<string, unknown>): boolean => query === 'allowed'
 
 /**
- * The request body that sets a source. An absent `credential` means that there is none. If the
- * address changes, the credential must be stated.
+ * The request body that sets a source. Without `credential` the source has no credential. If the
+ * address of a source changes, the credential must be stated.
  */
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),
   writeCredential: credentialRef.nullable().optional(),
   /**
-   * SHA-256 of the value behind each reference, joined by commas. Required if a secret would be
-   * sent to another address. Compared, never stored.
+   * SHA-256 of the values behind the references, joined by commas. Required if a secret would be
+   * sent to another address than before. Compared, never stored.
    */
   credentialSha256: z
     .string()
@@ -98,8 +98,7 @@ export const sourcePut = sourceInput.extend({
 })
 
 /**
- * Lists the references to secrets of a source. Each secret may be sent only to the server of this
- * source.
+ * Lists a source's references to secrets. A secret may be sent only to the server of the source.
  */
 export const listReferences = ({
   credential,
@@ -115,8 +114,8 @@ export const listReferences = ({
 const usualPorts: Record<string, string> = { 'postgresql:': '5432', 'mysql:': '3306' }
 
 /**
- * Returns the server of an address, in normalized form without path, because credentials are given
- * for a server.
+ * Returns the server of an address, in normalized form without path, because a credential is given
+ * for a server, not for a path.
  */
 export function addressOf(address: string): string {
   const { protocol, origin, hostname, port } = new URL(address)
@@ -129,7 +128,7 @@ export type Source = z.infer<typeof source>
 
 /**
  * The state of a source as this process last saw it. `resting`: after too many failures, no
- * requests are sent until `restsUntil`.
+ * requests are sent to the source until `restsUntil`.
  */
 const sourceHealth = z.object({
   state: z.enum(['unknown', 'ok', 'failing', 'resting']),
@@ -142,34 +141,34 @@ export type SourceHealth = z.infer<typeof sourceHealth>
 export const listedSource = source.extend({ health: sourceHealth })
 export type ListedSource = z.infer<typeof listedSource>
 
-/** How a source responded to a small query. */
+/** How a source responded to a small test query. */
 export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
 
 /**
  * The verdict about a query. `bounded`: fields that would make the query acceptable, if code knows
- * them. `instead`: what to query otherwise.
+ * them. `instead`: a query to send in its place.
  */
 export type QueryVerdict =
   | { ok: true }
   | { ok: false; reason: string; bounded: Record<string, string> | null; instead?: string }
 
-/** A response of a source: the summary for the model, and where the whole response is stored. */
+/** A response of a source: the summary for the model, and the digest of the whole response. */
 export const sourceReading = z.object({
   source: z.string(),
-  /** Whether nothing was found although everything was searched, which is evidence of absence. */
+  /** Whether the query searched everything and found nothing, which is evidence of absence. */
   isEmpty: z.boolean(),
-  /** Whether the result may be incomplete, so that finding nothing is no evidence of absence. */
+  /** Whether the result may be incomplete, so that an empty result is no evidence of absence. */
   isPartial: z.boolean().default(false),
   /** The summary that code makes, at most 2 kB. */
   summary: z.unknown(),
   /**
-   * The digest of the whole response, from which `read_result` shows more. Null if the summary is
-   * everything.
+   * The digest of the whole response, from which `read_result` shows more. Null if the summary
+   * contains the whole response.
    */
   digest: z.string().nullable(),
   /**
-   * Known resources in the query. `isSource`: the resource is the queried source itself, whatever
-   * it responded.
+   * Known resources that the query names. `isSource`: the resource is the queried source itself,
+   * whatever it responded.
    */
   about: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string(), isSource: z.boolean().optional() })),
 })
@@ -177,7 +176,7 @@ export type SourceReading = z.infer<typeof sourceReading>
 
 const partMark = '# a part of what was asked for'
 
-/** Marks a partial result in its first line, because single lines of it are read later. */
+/** Marks a partial result in its first line, because `read_result` reads single lines. */
 export const markPart = (whole: string): string => `${partMark}\n${whole}`
 
 /** Reads and removes the mark of a partial result in a stored text. */
@@ -201,17 +200,17 @@ export function parseDuration(text: string): number | null {
 }
 
 /**
- * A target of a metrics source as the source lists it, with the labels that all its series have.
+ * A scrape target as a metrics source lists it, with the labels that all series of the target have.
  */
 export type ListedTarget = {
   labels: Readonly<Record<string, string>>
-  /** The result and time of the last scrape; null if the source does not report them. */
+  /** The result and time of the target's last scrape; null if the source does not report them. */
   scraped?: { isUp: boolean; at: string } | null
 }
 
 /**
- * The maximum number of targets of one source in the registry. A longer list is refused, and the
- * old list is kept.
+ * Maximum number of targets of one source in the registry. A longer list is refused, and the
+ * previous list is kept.
  */
 export const maxTargets = 100_000
 
@@ -219,8 +218,8 @@ const maxAttributes = 8
 const maxIdCharacters = 128
 
 /**
- * The registry source of targets. This source has no authority: it may add a lease or a denial, but
- * allows nothing.
+ * The source under which the registry stores targets. It has no authority: a target may add a lease
+ * or a denial, but allows nothing.
  */
 export const targetsSource = ({ kind, name }: { kind: string; name: string }): RegistrySource => ({
   name: `${kind}:${name}`,
@@ -228,15 +227,15 @@ export const targetsSource = ({ kind, name }: { kind: string; name: string }): R
 })
 
 /**
- * Returns the full name of the machine in an `instance`; null if there is none, or for the server
- * itself.
+ * Returns the full name of the machine in an `instance`; null if it names no machine, or only the
+ * metrics server's own machine.
  */
 export const machineOfInstance = (instance: string): string | null => toMachineNames(instance)[0] ?? null
 
 /**
- * Converts targets to resources, one for each `instance` over all jobs. A target on a known machine
- * is another name of that machine. Leaves out what changes with every scrape, so that an unchanged
- * list is not written again.
+ * Converts targets to resources, one for each `instance` over all scrape jobs. A target on a known
+ * machine becomes another name of the machine. Leaves out values that change with every scrape, so
+ * that an unchanged list is not stored again.
  */
 export function targetsToDeclared(
   targets: readonly ListedTarget[],
@@ -282,8 +281,8 @@ export function targetsToDeclared(
 type Named = { id: string; labels: Readonly<Record<string, string>> }
 
 /**
- * Compares targets, so that every server lists them in the same order and the digest of a list
- * shows whether it changed.
+ * Compares targets, so that every server sorts them in one way. The digest of a list then shows
+ * whether the list changed.
  */
 function byIdAndLabels(a: Named, b: Named): number {
   const [left, right] = a.id === b.id ? [sortKey(a), sortKey(b)] : [a.id, b.id]
@@ -294,7 +293,7 @@ const sortKey = ({ labels }: Named): string => JSON.stringify(Object.entries(lab
 
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1)
 
-/** Removes user, password and token from the address of a probe. */
+/** Removes user, password and token from the address of a probed page. */
 const withoutSecrets = (instance: string): string =>
   instance
     .trim()
@@ -302,8 +301,8 @@ const withoutSecrets = (instance: string): string =>
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1')
 
 /**
- * Converts an instance to an id. If the instance has other characters (`https://…/health`), a hash
- * is added to keep ids distinct.
+ * Converts an `instance` to an id. If the instance has characters that an id may not have
+ * (`https://…/health`), a hash is added to keep ids distinct.
  */
 function toTargetId(instance: string): string | null {
   const plain = instance
@@ -329,7 +328,7 @@ function toAttributes(jobs: readonly string[], labels: Readonly<Record<string, s
 }
 
 /**
- * Names to search for in logs: those of the machine, of its service and of its workload, and the
+ * Names to search for in logs: names of the machine, of its service and of its workload, and the
  * labels of the alert.
  */
 export type LogSubject = {
@@ -339,7 +338,7 @@ export type LogSubject = {
   alertLabels: Readonly<Record<string, string>>
 }
 
-/** The newest log lines of a resource, oldest first, and the labels that found them. Untrusted. */
+/** The newest log lines of a resource, oldest first, and the labels of the query. Untrusted. */
 const lastLines = z.object({ labels: z.record(z.string(), z.string()), lines: z.array(z.string()) })
 export type LastLines = z.infer<typeof lastLines>
 

@@ -1,7 +1,7 @@
 /**
- * Proves to `npm start` that the process at a port is the one that it started. Each process gets a
- * random word and returns it on `/readyz`. Another server does not know the word, so it gets no
- * token.
+ * Proves to `npm start` that the server at a port is the process that it started. Each started
+ * process gets a random word and returns the word on `/readyz`. A foreign server does not know the
+ * word, so it gets no token.
  */
 export const nonceSetting = 'NIGHTSHIFT_START_NONCE'
 export const nonceHeader = 'x-nightshift-start'
@@ -9,8 +9,7 @@ export const nonceHeader = 'x-nightshift-start'
 type Fetch<A extends unknown[]> = (request: Request, ...rest: A) => Response | Promise<Response>
 
 /**
- * Wraps a server so that `/readyz` returns the word. If there is no word, returns the server
- * unchanged.
+ * Wraps a server so that `/readyz` returns the word. Without a word, returns the server unchanged.
  */
 export function sayingNonce<A extends unknown[]>(fetch: Fetch<A>, nonce: string | undefined): Fetch<A> {
   if (!nonce) return fetch

@@ -1,11 +1,11 @@
 /**
  * Meanings of a sender's word: the alert fires, has ended, has no data (which opens an incident
- * unless the alert already fires), or was switched off. The last two do not prove an end.
+ * unless the alert already fires), or was switched off. `no_data` and `off` do not prove an end.
  */
 export const stateMeanings = ['fires', 'ends', 'no_data', 'off'] as const
 export type StateMeaning = (typeof stateMeanings)[number]
 
-/** A configured state word, of one sender or of all. */
+/** A configured word for the state of an alert, for one sender or for all senders. */
 export type StateRule = { sender: string | null; word: string; means: StateMeaning }
 
 type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: string }
@@ -13,7 +13,7 @@ type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: strin
 const maxRules = 200
 const form = /^(?:([A-Za-z0-9_.@-]{1,100})\s*:\s*)?(\S[^=:]{0,99}?)\s*=\s*(\w+)$/
 
-/** Normalizes a word. Ignores case, signs and emoji, as in `✅ Up` or `INSUFFICIENT_DATA`. */
+/** Normalizes a sender's word. Ignores case, signs and emoji: `✅ Up`, `INSUFFICIENT_DATA`. */
 export function foldWord(text: string): string {
   return text
     .normalize('NFKC')

@@ -1,10 +1,10 @@
 /**
- * The counters of a database server for its SQL statements at one moment, in the same form for
- * every product.
+ * The counters that a database server has for its SQL statements, at one moment. All products have
+ * this form.
  */
 
 export type StatementCount = {
-  /** The key of a statement together with its user. */
+  /** The key of a statement of one user. */
   key: string
   calls: number
   ms: number
@@ -12,20 +12,17 @@ export type StatementCount = {
   /** The work behind the statement's rows: blocks, or rows that were examined. */
   touched: number
   /**
-   * The text without values, for the most expensive statements. Null for others, which have only
+   * The statement without values. Null for all but the most expensive statements, which have only
    * the key.
    */
   statement: string | null
 }
 
 export type StatementCounts = {
-  /**
-   * Identifies the server of these counters. The counters of another server cannot be compared with
-   * them.
-   */
+  /** Identifies the server with these counters. The counters of two servers cannot be compared. */
   server: string
   version: string
-  /** Null if the server does not report the time. */
+  /** The time since which the server counts; null if the server does not report it. */
   countedSince: string | null
   /** Whether all counted statements are included, so that an absent statement was never called. */
   isWhole: boolean
@@ -36,12 +33,12 @@ export type StatementSnapshot = StatementCounts & { takenAt: string }
 
 /** Maximum bytes of one stored snapshot. */
 const maxSnapshotBytes = 20_000
-/** How many statements keep their text. */
+/** How many statements of a snapshot keep their text. */
 const maxTexts = 20
 
 type Stored = [key: string, calls: number, ms: number, rows: number, touched: number, statement?: string | null]
 
-/** Packs the counts into one text: as many as fit, the most expensive first. */
+/** Packs counts of statements into one text: as many as fit, the most expensive first. */
 export function packCounts({ counts, isWhole }: StatementCounts): { text: string; isWhole: boolean } {
   const stored = counts
     .toSorted((a, b) => b.ms - a.ms)

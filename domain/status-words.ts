@@ -54,7 +54,7 @@ export function remarks(incident: Standing): string[] {
   return said
 }
 
-/** Names for people what the policy check decided about a call. */
+/** Words for people for what the policy check decided about a call. */
 export const verdictWords: Record<Verdict, string> = { run: 'allowed', ask: 'requires approval', refuse: 'refused' }
 
 /** Words for people for how an incident was resolved. */
@@ -81,7 +81,9 @@ export const categoryWords: Record<EscalationCategory, string> = {
 
 const closerWords = { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' } as const
 
-/** Describes how an incident ended, and by whom if that is not obvious; null while it is open. */
+/**
+ * Describes how an incident ended, and by whom if the outcome leaves this open; null while open.
+ */
 export function describeClosure({ outcome, category, closedBy }: Incident): string | null {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   if (outcome === 'changed') return word
@@ -91,13 +93,13 @@ export function describeClosure({ outcome, category, closedBy }: Incident): stri
 
 type ReportFigure = { name: string; figure: string; more: string }
 
-/** Formats the cost of models. Unknown if the report is only about one severity. */
+/** Formats the cost of models. The cost is unknown in a report about one severity. */
 export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
   return dollars === null ? '–' : formatDollars(dollars)
 }
 
 /**
- * Describes a line of a report, with a remark on each figure, in the same way on page and terminal.
+ * Describes a line of a report, with a remark on each figure. Page and terminal use these texts.
  */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
@@ -148,7 +150,8 @@ export function describeReport(line: ReportLine): ReportFigure[] {
 }
 
 /**
- * Describes how people graded the agent's causes, with the interval. Empty if there are no grades.
+ * Describes how people graded the causes that the agent found, with the interval of the share.
+ * Empty if there are no grades.
  */
 function tellCauses(line: ReportLine): ReportFigure[] {
   const of = line.causesRight + line.causesPartly + line.causesWrong
@@ -158,7 +161,7 @@ function tellCauses(line: ReportLine): ReportFigure[] {
   return [{ name: 'Causes graded right', figure: formatNumber(line.causesRight), more }]
 }
 
-/** Formats the grades of causes for a table cell: `9 of 12, 46 to 92 %`. */
+/** Formats the grades of causes for the cell of a table: `9 of 12, 46 to 92 %`. */
 export function formatCauses({ causesRight, causesPartly, causesWrong }: ReportLine): string {
   const of = causesRight + causesPartly + causesWrong
   const interval = wilson(causesRight, of)
@@ -170,7 +173,7 @@ export function formatShare({ autoResolved, closed }: Pick<ReportLine, 'autoReso
   return closed === 0 ? '–' : `${Math.round((100 * autoResolved) / closed)} %`
 }
 
-/** Formats `84 s, p90 10 min`. */
+/** Formats the median and the 90th percentile of a duration: `84 s, p90 10 min`. */
 export function formatSpread(spread: Spread): string {
   return spread === null ? '–' : `${formatSpan(spread.p50 * 1000)}, p90 ${formatSpan(spread.p90 * 1000)}`
 }
@@ -227,7 +230,7 @@ export function withItsAlert(
 }
 
 /**
- * Whether an incident is closed although its alert still fires, and no person marked that as
+ * Whether an incident is closed although its alert still fires, and no person marked this as
  * expected.
  */
 export function isClosedAndFiring(
@@ -237,9 +240,7 @@ export function isClosedAndFiring(
   return closedAt !== null && outcome !== 'expected' && state === 'firing'
 }
 
-/**
- * Words for how the cause is known. Empty if the sentence about the cause already contains this.
- */
+/** Words for how the cause is known. Empty if the sentence about the cause already says so. */
 export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   supported: 'quoted',
   survived: 'survived a check that could refute it',
@@ -252,7 +253,8 @@ export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
 }
 
 /**
- * Returns the heading of a cause. For an escalation without a hypothesis it introduces the reason.
+ * Returns the heading of a cause. For an ending without a hypothesis, the heading introduces the
+ * reason of the ending.
  */
 export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, status: Incident['status']): string {
   if (state !== 'ending') return 'Cause'
@@ -263,16 +265,16 @@ export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, st
       : 'Cause and repair'
 }
 
-/** Returns the text for "done" if nothing was written; null if something was. */
+/** Returns the text for the part "done" if no write ran; null if one ran. */
 export function describeLooks({ done, looks }: Pick<IncidentBrief, 'done' | 'looks'>): string | null {
   if (done.some(({ outcome }) => !['refused', 'denied', 'expired'].includes(outcome))) return null
   return looks === 0 ? 'Nothing yet.' : `Only reads (${looks === 1 ? 'one' : looks}): nothing was changed.`
 }
 
-/** The maximum points for one probe of the passport. */
+/** Maximum points for one probe of a model in its passport. */
 export const maxPoints = 10
 
-/** Formats a line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
+/** Formats a model's passport as a line: `grade B, 101 of 120 points, 41 tokens a second`. */
 export function describePassport({
   grade,
   points,
@@ -294,7 +296,7 @@ const abilityWords: Record<keyof ModelAbilities, string> = {
   streaming: 'streams',
 }
 
-/** Formats `tool calls, streams; not: several at once`. Unknown abilities are left out. */
+/** Formats a model's abilities: `tool calls, streams; not: several at once`. Omits unknown ones. */
 export function describeAbilities(abilities: ModelAbilities): string {
   const named = (word: 'yes' | 'no') =>
     (Object.keys(abilityWords) as (keyof ModelAbilities)[])
@@ -304,7 +306,7 @@ export function describeAbilities(abilities: ModelAbilities): string {
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }
 
-/** Counts incidents and outcomes. Leaves out the figures that Home shows beside this text. */
+/** Counts a night's incidents and outcomes. Leaves out figures that Home shows beside the text. */
 export function describeCounts(tonight: Home['tonight']): string {
   return describeNight(tonight, { share: '', figures: [] })
 }
@@ -345,8 +347,8 @@ export function describeNeed({ need, category, count, incident, approval }: Need
   if (need === 'review') return 'Done without a second person: somebody else must review it'
   if (need === 'yours') return `You own it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
-  // Names a person only for a single incident, because several incidents may have been escalated by
-  // different people.
+  // Says who escalated only for a single incident, because several incidents may have been
+  // escalated by different people.
   const by = count === 1 && incident.closedBy ? closerWords[incident.closedBy] : 'without a category'
   return `Escalated: ${category ? categoryWords[category] : by}${firing}`
 }
@@ -366,7 +368,7 @@ export function describeWork({ incident, count, investigating, queued, owned }: 
 export const sandboxRemedy =
   'install bubblewrap on the device, or let the user of its agent create namespaces; the agent tries again every hour, and when mounts change'
 
-/** Explains why a device does not isolate its reads; null if it does, or if this is unknown. */
+/** Explains why a device does not isolate its reads; null if it does, or if nothing is known. */
 export function findSandboxLack(health: Pick<MeshHealth, 'sandbox' | 'unavailable'> | null): string | null {
   return health?.sandbox === 'none' ? (health.unavailable?.sandbox ?? 'its agent gives no reason') : null
 }

@@ -9,9 +9,9 @@ export const count = z.number().int()
 const statusPart = z.object({
   name: z.string(),
   status: z.enum(['ok', 'failed', 'unknown', 'off']),
-  /** The consequence for the night, in one sentence. */
+  /** The consequence of the part's state for the night, in one sentence. */
   detail: z.string(),
-  /** The remedy; null if nothing is wrong. */
+  /** The remedy; null if the part works. */
   remedy: z.string().nullable(),
 })
 export type StatusPart = z.infer<typeof statusPart>
@@ -21,7 +21,7 @@ const modelGrade = z.object({
   model: z.string(),
   /** The last result of "nightshift model check"; null if there is none. */
   passport: storedPassport.nullable(),
-  /** A warning, in one sentence, to read before incidents are left to this model. */
+  /** A warning to read before incidents are left to the model; null if there is no warning. */
   warning: z.string().nullable(),
 })
 export type ModelGrade = z.infer<typeof modelGrade>
@@ -55,8 +55,8 @@ export const status = z.object({
     answersLastHour: count,
     failuresLastHour: count,
     /**
-     * The model server that was used last: how many requests are running and waiting, its context
-     * window, and the form of its requests.
+     * The model server that was used last: how many requests it processes, how many wait, its
+     * context window, and the form of its requests.
      */
     asking: count,
     waiting: count,
@@ -65,7 +65,7 @@ export const status = z.object({
     /** The context window as the server itself reports it. */
     statedWindow: count.nullable(),
     learned: z.array(z.string()),
-    /** Abilities of that server with the model; null if it was never used. */
+    /** Abilities of the last used server with the model; null if no server was used yet. */
     abilities: modelAbilities.nullable(),
     /** The grade of the model for incidents; null if unknown. */
     grade: modelGrade.nullable(),

@@ -5,7 +5,7 @@ import { inventoryKind, resourceRef } from './registry.ts'
 import type { KindStop } from './stop.ts'
 
 /**
- * Responses of the API about stops. The types are in `stop.ts`, because pages use them and load no
+ * Responses of the API about stops. The types are in `stop.ts`: pages import the types and load no
  * schema.
  */
 
@@ -25,5 +25,5 @@ const kindStop = z.object({
 
 export const stopList = z.object({ items: z.array(kindStop) })
 
-/** `withdrawn`: how many questions the stop withdrew. */
+/** The response to a stop. `withdrawn`: how many questions to people the stop withdrew. */
 export const stopAnswer = z.object({ stop: kindStop, withdrawn: z.number().int() })

@@ -2,26 +2,26 @@ import { formatMinute } from './format.ts'
 import type { ResourceRef } from './registry.ts'
 
 /**
- * The scope of a stop of the agent's writes: incidents of a type, one tool or all (null), one
- * resource or all (null).
+ * The scope of a stop of the agent's writes: incidents of a type, one tool (null: all tools), one
+ * resource (null: all resources).
  */
 export type StopScope = { type: string; tool: string | null; resource: ResourceRef | null }
 
 /**
- * A person's stop of a kind of write, for the whole installation. `until`: null if it lasts until
- * somebody resumes.
+ * A person's stop of a kind of write, for the whole installation. `until`: null if the stop lasts
+ * until somebody resumes the writes.
  */
 export type KindStop = StopScope & { id: string; at: string; until: string | null; by: string; reason: string }
 
-/** Names a stop for the audit log: incident type and tool, or only the type. */
+/** Names a stop for the audit log: `vm_stopped vm_start`, or `vm_stopped *` for all tools. */
 export const stopName = ({ type, tool }: Pick<StopScope, 'type' | 'tool'>): string => `${type} ${tool ?? '*'}`
 
-/** Formats `vm_start in incidents of type vm_stopped, on vm:vm-101`. */
+/** Formats the scope of a stop: `vm_start in incidents of type vm_stopped, on vm:vm-101`. */
 export function nameScope({ type, tool, resource }: StopScope): string {
   return `${tool ?? 'every write'} in incidents of type ${type}${resource ? `, on ${resource.kind}:${resource.id}` : ''}`
 }
 
-/** Describes all terms of a stop. `verify` compares the text with the audit log. */
+/** Describes all terms of a stop. The command `verify` compares the text with the audit log. */
 export function describeStopTerms({ until, ...scope }: StopScope & Pick<KindStop, 'until'>): string {
   return `Stops ${nameScope(scope)}, ${describeEnd(until)}`
 }

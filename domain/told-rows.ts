@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A row of the log, with the fields that a model reads. */
+/** A row of an incident's log, with the fields that a model reads. */
 export const storedRow = z.looseObject({
   seq: z.number(),
   at: z.string(),
@@ -12,7 +12,7 @@ export const storedRow = z.looseObject({
 })
 type StoredRow = z.infer<typeof storedRow>
 
-/** One row in short: time, attempt, actor, and the finding or action. */
+/** A log row in short form: time, attempt, actor, and the finding or action. */
 type ToldRow = {
   seq: number
   at: string
@@ -38,8 +38,8 @@ const ofCall = z.looseObject({
 const maxSaid = 600
 
 /**
- * Shortens rows of the log for a model: one row for each call, with its finding. A call that has
- * not ended keeps its first rows.
+ * Shortens the log rows of an incident for a model: one row for each call, with its finding. A call
+ * that has not ended keeps its first rows.
  */
 export function tellRows(rows: readonly StoredRow[]): ToldRow[] {
   const calls = rows.map(({ metadata }) => ofCall.safeParse(metadata).data)

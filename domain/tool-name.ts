@@ -1,8 +1,8 @@
 /**
- * Finds the tool that a model means with its spelling; null if none or several match. Drops blanks,
- * quotes, control tokens (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) and a
- * call number (`get_node:0`), and reads dots and dashes as underscores (`fs.read`). Never guesses
- * from a part of a name.
+ * Finds the tool that a model means with a spelling; null if no tool or several tools match. Drops
+ * blanks, quotes, control tokens (`get_node<|channel|>commentary`), a prefix (`functions.get_node`)
+ * and the number of the call (`get_node:0`), and reads dots and dashes as underscores (`fs.read`).
+ * Never guesses from a part of a name.
  */
 export function readToolName(spelled: string, has: (name: string) => boolean): string | null {
   if (has(spelled)) return spelled
@@ -16,7 +16,7 @@ export function readToolName(spelled: string, has: (name: string) => boolean): s
   return meant.size === 1 ? [...meant][0]! : null
 }
 
-/** Lists names that may be meant: one name contains the other, or they share most words. */
+/** Lists tools that may be meant: one name contains the other, or most words are equal. */
 export function similarNames(spelled: string, names: readonly string[], max = 5): string[] {
   const wanted = wordsOf(spelled)
   const scored = names.map((name) => {

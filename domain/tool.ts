@@ -8,9 +8,9 @@ import type { QueryVerdict } from './source.ts'
 import type { ToolUndo, UndoLook } from './undo.ts'
 
 /**
- * The effect of a call. `resolve` looks up a name, `read` reads, `record` writes to the incident's
- * log, `write` changes the platform, `terminal` ends the investigation. An unknown effect counts as
- * a write.
+ * The effect of a call. `resolve` looks up a name, `read` reads a state, `record` writes to the
+ * incident's log, `write` changes the platform, `terminal` ends the investigation. An unknown
+ * effect counts as a write.
  */
 export type EffectKind = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
 
@@ -33,7 +33,7 @@ type ToolError = {
   blocked: boolean
   /** True if the call was tried and failed. */
   failed: boolean
-  /** Whether the same call may succeed later. */
+  /** Whether the call may succeed if it is repeated later. */
   retryable: boolean
   details: Record<string, unknown>
 }
@@ -47,31 +47,31 @@ export type Envelope = {
 }
 
 /**
- * A resource that a look-up found, so that writes may name it from now on. `host`: where it runs,
- * if anywhere.
+ * A resource that a look-up found, so that later writes may name it. `host`: the host on which the
+ * resource runs; null or absent if it runs on none.
  */
 export type DiscoveredThing = ResourceRef & {
   name: string
   aliases: string[]
   host?: string | null
-  /** Set if the result describes this resource, although the call named another. */
+  /** Set if the result describes this resource, although the call named another resource. */
   seen?: true
   /**
-   * The state in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), if the
-   * result has one.
+   * The state of the resource in the platform's word (`nominal`, `degraded`, `critical`, `unknown`,
+   * `down`), if the result has one.
    */
   health?: string
 }
 
 /**
- * Containers, pods, guests or buckets that a result lists. Commands on that resource may read them
- * from now on.
+ * Containers, pods, guests or buckets that a result lists. Later commands on the resource `on` may
+ * read them.
  */
 export type ListedNames = { on: ResourceRef; names: string[] }
 
 /**
- * The field with the command of a call: arguments without a shell (`argv`), or a text for bash.
- * `directory`: the field for the working directory, and its default.
+ * The argument of a tool that contains a command: words without a shell (`argv`), or a text for
+ * bash. `directory`: the argument with the working directory, and its default.
  */
 export type CommandField = {
   field: string
@@ -79,19 +79,19 @@ export type CommandField = {
   directory?: { field: string; otherwise: string }
 }
 
-/** Input fields that name resources, with the kinds that each allows. */
+/** Arguments of a tool that name resources, with the kinds that each argument allows. */
 export type NamedFields = Readonly<Record<string, ResourceKind | readonly ResourceKind[]>>
 
 /**
- * The core API as tools use it. `ok: false` is a response. A network fault is thrown, so that the
- * call is retried.
+ * The response of the core API to a tool. `ok: false` is also a response. A network fault is
+ * thrown, so that the call is retried.
  */
 export type CoreAnswer =
   | { ok: true; status: number; data: unknown }
   | {
       ok: false
       status: number
-      /** `result`: a partial result, such as the output of a failed command. */
+      /** `result`: the known part of the result, such as the output of a failed command. */
       problem: { title: string; detail: string; code?: string; result?: unknown }
     }
 
@@ -107,30 +107,31 @@ export type CorePort = {
 export type ToolContext = {
   core: CorePort
   incidentId: string
-  /** The step key, sent as `Idempotency-Key`, so that the receiver acts only once. */
+  /** The step key of the write, sent as `Idempotency-Key`, so that the receiver acts only once. */
   stepKey: string
   /**
-   * The fingerprint of the approved state. The receiver responds with 412 if the state has changed.
+   * The fingerprint of the approved state. The receiver responds with 412 if the state of its
+   * targets has changed.
    */
   ifMatch: string | null
   signal?: AbortSignal
 }
 
-/** The result of a dry run. Shown to the person who decides; the approval is bound to it. */
+/** The result of a dry run. The person who decides sees it, and the approval is bound to it. */
 export type Preparation = {
   /** Every resource that the action touches. */
   targets: ResourceRef[]
-  /** The fields that make two calls the same action. These fields are part of the action digest. */
+  /** The arguments that make two calls one action. They are part of the action digest. */
   identity: Record<string, unknown>
   /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string
-  /** Requires an approval at this risk or a higher one, because of where the command runs. */
+  /** Requires an approval at this risk at least, because of the place where the command runs. */
   asks?: { risk: Risk; why: string }
   /** The name that the engine gives to the container, whatever name or id the call has. */
   container?: string
   /** Hosts that are considered dead, whose VMs the call would start elsewhere. */
   deaths?: Death[]
-  /** For an undo: whether everything is still as the write left it. */
+  /** For an undo: whether the state is still as the write left it. */
   left?: UndoLook
   /** Commands that may read as root where the call would run, word for word. */
   rootReads?: string[][]
@@ -139,17 +140,17 @@ export type Preparation = {
     possible: boolean
     summary: string
     details: Record<string, unknown>
-    /** The proof for exactly this call. If absent, the tool's `proof` applies. */
+    /** The proof of exactly this call. If it is absent, the tool's `proof` applies. */
     proof?: PostconditionProof
   } & Attachments
 }
 
-/** A read after a write. `holds` is null if the write ran but has no condition that can be read. */
+/** A read that verifies a write. `holds` is null if the write has no condition to read. */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
 /**
- * Parts that an installation may not have: senders of changes, declared jobs, a platform with
- * shards or hosts, a database for writes, one for SQL statements.
+ * Parts that an installation may lack: senders of changes, declared jobs, a platform with shards or
+ * with hosts, a database source for writes, a database source for SQL statements.
  */
 export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts' | 'databases' | 'queries'
 
@@ -166,55 +167,56 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
    */
   reversible: boolean
   /**
-   * Whether a person may allow the same action to run again automatically. Never true for commands,
-   * or for high and critical risk.
+   * Whether a person may allow an approved action to run again automatically. Never true for a tool
+   * with a command, or for high and critical risk.
    */
   grantable?: boolean
   /**
-   * The resources in the arguments. A read of a target completes its verification. A write requires
-   * that its targets were looked up first.
+   * The arguments that name resources. A read of a write's target completes the verification of the
+   * write. A write requires that its targets were looked up first.
    */
   names: NamedFields
   /**
-   * The field in which the caller gives the kind of the named resources. Only resources of the
+   * The argument in which the caller gives the kind of the named resources. Only resources of the
    * given kind are accepted.
    */
   kindField?: string
   /**
-   * Set if the call runs inside the named resource, so that the name of a host instead of a guest
-   * would mean the wrong file system.
+   * Set if the call runs inside the named resource. The name of the host instead of a guest would
+   * then mean the wrong file system.
    */
   inside?: boolean
   /**
-   * For tools with a command. The command, not the name of the tool, determines effect and verdict.
+   * Set for a tool with a command. The command, not the name of the tool, determines effect and
+   * verdict.
    */
   command?: CommandField
   /**
-   * For reads of sources: whether the arguments limit the query enough. The core API checks the
-   * query again before sending it.
+   * Set for a tool that reads sources: judges whether the arguments limit the query enough. The
+   * core API judges the query again before it sends the query.
    */
   judgeQuery?(input: Input): QueryVerdict
   /** Set if the tool is offered only when a source of a suitable kind exists. */
   fromSource?: true
   /**
-   * Kinds of the incident's resource for which the first turn offers the tool; null stands for no
-   * resource. In other incidents `more_tools` adds it. If it is absent, the first turn offers the
-   * tool for all kinds.
+   * Kinds of the incident's resource for which the first turn offers the tool; null stands for an
+   * incident without a resource. In all other incidents, `more_tools` adds the tool. If the list is
+   * absent, the first turn offers the tool for all kinds.
    */
   firstFor?: readonly (InventoryKind | null)[]
   /**
-   * Set if, when a runbook fits, the first turn offers the tool only if the runbook names it.
-   * Otherwise `more_tools` adds it.
+   * Set if, in incidents with a runbook, the first turn offers the tool only if the runbook names
+   * it. Otherwise `more_tools` adds the tool.
    */
   isSituational?: boolean
   /**
-   * The part of an installation without which the tool is not offered: changes were received, jobs
-   * are declared, or a platform lists shards or hosts.
+   * The part of an installation without which the tool is not offered: for example, jobs are
+   * declared, or a platform lists hosts.
    */
   needs?: SiteNeed
   /**
-   * Kinds for which the tool is also offered first, if the installation does not have the given
-   * tool.
+   * For kinds of the incident's resource: the tool without which the first turn offers this tool
+   * too. Applies if the installation lacks the named tool.
    */
   insteadOf?: Partial<Record<InventoryKind, string>>
   /**
@@ -225,25 +227,25 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   /** Lists resources that a successful result made known. */
   discovers(output: Output, input: Input): DiscoveredThing[]
   /**
-   * Lists names in the result that are not resources. Takes them only from the column of a known
+   * Lists names in the result that are not resources. Takes names only from the column of a known
    * format.
    */
   lists?(output: Output, input: Input): ListedNames | null
   /** Writes only: determines targets, identity and fingerprint from the current state. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
-  /** Writes only: the default time to decide. Afterwards the dry run is out of date. */
+  /** Writes only: the default seconds to decide. Afterwards the dry run is out of date. */
   dryRunAgesAfterSeconds?: number
   /** Writes only: how success is proved, or that it cannot be proved. */
   proof?: PostconditionProof
   /**
-   * Writes only: the read that verifies the write, and for how long it is tried. Null, or an
-   * exception: the state cannot be read.
+   * Writes only: the read that verifies the write, and for how long the read is repeated. Null, or
+   * an exception, means that the state cannot be read.
    */
   postcondition?: {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
-  /** Writes only: how a completed write is undone. Absent if no undo is declared. */
+  /** Writes only: how a completed write is undone. Absent if the tool declares no undo. */
   undo?: ToolUndo<Input>
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }

@@ -13,7 +13,7 @@ import {
 } from './trust.ts'
 
 /**
- * Responses of the API about trust. The types are in `trust.ts`, because pages use them and load no
+ * Responses of the API about trust. The types are in `trust.ts`: pages import the types and load no
  * schema.
  */
 

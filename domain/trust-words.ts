@@ -4,7 +4,8 @@ import type { TrustCall, TrustStep } from './trust.ts'
 
 export function describeStep({ level, cause, by, reason, incidentId }: TrustStep): string {
   if (cause === 'upgrade') return `${level}, because an older version ran it without approval`
-  // Removes the beginning of the text from the audit log, which describes what changed.
+  // Removes the beginning of the reason from the audit log, which only repeats the change of the
+  // level.
   const why = reason?.replace(/^(?:From \w+ to \w+|To \w+ after \S+?): /, '') ?? ''
   const who = cause === 'lost' ? `automatically, after ${incidentId ?? 'an incident'}` : `by ${by ?? 'a person'}`
   return `${level}, ${who}${why ? `: ${why}` : ''}`
@@ -32,7 +33,7 @@ export function describeCall({ shadowed, approved, denied, ran, verified, lost, 
   return [asked, ...ended, ...back, ...said].join(', ')
 }
 
-/** Formats the interval of a share, in whole percent. */
+/** Formats the interval of a share in whole per cent. */
 export function formatInterval({ low, high }: { low: number; high: number }): string {
   return `${Math.floor(low * 100)} to ${Math.ceil(high * 100)} %`
 }

@@ -15,12 +15,13 @@ export const trustWords: Record<TrustLevel, string> = {
   act: 'reversible writes near the incident run without approval; other writes require approval',
 }
 
-/** A writing tool, in incidents of one type. */
+/** A pair: a writing tool in incidents of one type. */
 export type TrustPair = { type: string; tool: string }
 
 /**
- * Facts about a pair for the kernel. `since`: when somebody set its level; null if nobody did.
- * `stop`: set if a person stopped this kind of write, which puts it in shadow at any level.
+ * Facts about a pair for the kernel. `since`: when somebody set the pair's level; null if nobody
+ * did. `stop`: set if a person stopped the writes of this pair, which puts them in shadow at any
+ * level.
  */
 export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: string; words: string } }
 
@@ -28,16 +29,16 @@ export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: 
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
 /**
- * The type of an incident about a repair that was wrong or did not last. Such an incident is a
- * problem of Nightshift itself, so the agent does not investigate it.
+ * The type of an incident about a repair that was wrong or did not last. The agent does not
+ * investigate an incident of this type, which is a problem of Nightshift itself.
  */
 export const trustLostType = 'nightshift_trust_lost'
 
-/** Incident types in which the agent gives no cause, so that nobody grades one. */
+/** Incident types in which the agent gives no cause, so that there is none to grade. */
 export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType, questionType]
 
 /**
- * Why a pair has its level: a person set it, a repair failed or did not last, or it ran
+ * Why a pair has its level: a person set it, a repair failed or did not last, or its writes ran
  * automatically under an older version.
  */
 export type TrustCause = 'person' | 'lost' | 'upgrade'
@@ -55,18 +56,18 @@ export type ShadowGrade = (typeof shadowGrades)[number]
 
 export type Grade = CauseGrade | ShadowGrade
 
-/** Outcomes of a pair's writes, counted from the log. */
+/** Numbers of a pair's writes by outcome, counted from the logs of incidents. */
 export type TrustRecord = {
-  /** Calls that the kernel would have allowed, or asked people about. */
+  /** Calls that the kernel would have allowed, or about which it would have asked people. */
   proposed: number
-  /** Calls that were recorded but not executed, and how many of them are not graded yet. */
+  /** Calls in shadow (recorded, not executed), and how many of them are not graded yet. */
   shadowed: number
   ungraded: number
   approved: number
   denied: number
   ran: number
   held: number
-  /** Writes that were verified, and whose alert did not come back. */
+  /** Writes that were verified and after which the alert did not come back. */
   lasted: number
   /** Writes that were not verified, or that did not last. */
   lost: number
@@ -99,7 +100,7 @@ export function wilson(hits: number, of: number): { low: number; high: number } 
   return { low: Math.max(0, (middle - spread) / whole), high: Math.min(1, (middle + spread) / whole) }
 }
 
-/** The state of a pair. `cause` and `since` are null if nobody set its level. */
+/** The state of a pair. `cause` and `since` are null if nobody set the pair's level. */
 export type PairStanding = TrustPair & {
   level: TrustLevel
   cause: TrustCause | null
@@ -108,7 +109,8 @@ export type PairStanding = TrustPair & {
 }
 
 /**
- * One call of a pair. `grade`: that of the call in shadow, otherwise that of the incident's cause.
+ * One call of a pair. `grade`: the grade of the call in shadow, otherwise the grade of the
+ * incident's cause.
  */
 export type TrustCall = {
   incidentId: string
@@ -127,10 +129,7 @@ export type TrustCall = {
 
 export type GradedWeek = { week: string; right: number; wrong: number }
 
-/**
- * A change of a level. `by` and `reason` are the same as in the audit entry of the same
- * transaction.
- */
+/** A change of a pair's level. The audit entry of its transaction repeats `by` and `reason`. */
 export type TrustStep = {
   level: TrustLevel
   cause: TrustCause
@@ -140,11 +139,11 @@ export type TrustStep = {
   incidentId: string | null
 }
 
-/** All pairs that were proposed or set. `newPairs`: the level of pairs that nobody set. */
+/** All pairs that were proposed or set. `newPairs`: the level of a pair that nobody set. */
 export type TrustList = { newPairs: TrustLevel; items: PairStanding[] }
 
 /**
- * One pair with the facts on which its level is based. `seen` identifies the record; a request to
+ * One pair with the facts on which its level is based. `seen` identifies these facts; a request to
  * raise the level must contain it.
  */
 export type PairHistory = PairStanding & {
@@ -152,7 +151,7 @@ export type PairHistory = PairStanding & {
   seen: string
   steps: TrustStep[]
   calls: TrustCall[]
-  /** The share of grades that were right, with its 95 % interval from `low` to `high`. */
+  /** The share of right grades in each week, with its 95 % interval from `low` to `high`. */
   weeks: (GradedWeek & { low: number; high: number })[]
 }
 
@@ -166,9 +165,9 @@ export type ShadowCard = {
   arguments: Record<string, unknown> | null
   targets: ResourceRef[]
   risk: string
-  /** The decision of the policy check without the shadow. */
+  /** The verdict of the policy check if the tool were not in shadow. */
   would: 'run' | 'ask'
-  /** The summary of the dry run; null if there is none. */
+  /** The summary of the dry run; null if the write has no dry run. */
   summary: string | null
   grade: ShadowGrade | null
   gradedBy: string | null

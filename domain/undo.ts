@@ -2,32 +2,32 @@ import { formatList } from './format.ts'
 import type { ResourceRef } from './registry.ts'
 import type { Risk } from './tool.ts'
 
-/** The state that a write left, by fact: `HEAD of /srv/web` is `3f2a…`. */
+/** The state that a write left, fact by fact: `HEAD of /srv/web` is `3f2a…`. */
 export type LeftBehind = Readonly<Record<string, string>>
 
 /**
- * The call that undoes a write, and the state after the write. The undo is valid only for that
+ * The call that undoes a write, and the state after the write. The undo is valid only for this
  * state.
  */
 export type DeclaredUndo = {
   tool: string
   arguments: Record<string, unknown>
   left: LeftBehind
-  /** Files that the write changed, if a read must name them. */
+  /** Files that the write changed, if a read for the undo must name them. */
   files?: string[]
 }
 
 /**
- * The undo as stored with a completed write. `none`: why the write cannot be undone, although its
- * tool declares an undo.
+ * The undo that is stored with a completed write. `none`: why the write cannot be undone, although
+ * its tool declares an undo.
  */
 export type RecordedUndo = DeclaredUndo | { none: string }
 
 /** How a tool declares the undo of its write. */
 export type ToolUndo<Input> = {
   /**
-   * Describes the undo for people who decide about the write. Null if the preparation describes it,
-   * if there is one.
+   * Describes the undo for people who decide about the write. Null if the dry run describes the
+   * undo, or states that there is none.
    */
   does(input: Input): string | null
   /**
@@ -48,7 +48,7 @@ export type Undoes = {
   /** The risk of the write. The undo has at least this risk in the policy check. */
   risk: Risk
   /**
-   * Whether the person grades the write as wrong, which is added to the tool's record once the
+   * Whether the person grades the write as wrong. The grade is added to the tool's record once the
    * write is undone.
    */
   isWrong: boolean
@@ -86,9 +86,9 @@ export function stoppedAt(since: string): string {
 const stopped = 'stopped'
 
 /**
- * Whether two facts are equal. The times of two stops are compared only if both exist, because
- * older rows do not have them, and systemd forgets the time of a stopped unit that nothing refers
- * to.
+ * Whether two facts about a state are equal. The times of two stops are compared only if both are
+ * known: older rows have no times, and systemd forgets the time of a stopped unit that nothing
+ * refers to.
  */
 function isSameFact(left: string | undefined, now: string | undefined): boolean {
   if (left === now) return true
@@ -96,7 +96,7 @@ function isSameFact(left: string | undefined, now: string | undefined): boolean 
   return isStop(left) && isStop(now) && [left, now].includes(stopped)
 }
 
-/** Explains that an undo was refused because the state has changed. */
+/** Explains that an undo was refused because the state of the target has changed. */
 export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]): string {
   const where = targets.length > 0 ? ` Check ${formatList(targets)} before you change anything by hand.` : ''
   return `${observed[0]?.toUpperCase()}${observed.slice(1)}. Nothing was undone.${where}`
@@ -104,15 +104,15 @@ export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]
 
 type VmStands = { host: string | null; running: boolean; startedAt?: string | null | undefined }
 
-/** Describes the state of a VM. The start time distinguishes runs, if the platform reports it. */
+/** Describes the state of a VM. A start time, if it is known, tells apart two of its runs. */
 export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
   const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
 }
 
 /**
- * Describes the state of a job's resource by the check mode of the job: nothing would change.
- * `otherwise`: text to use instead.
+ * Describes the state of a job's resource by the job's check mode, which would change nothing.
+ * `otherwise`: what it would change instead.
  */
 export function jobLeft(job: string, otherwise: string | null): LeftBehind {
   return { [`what the check mode of ${job} would change`]: otherwise ?? 'nothing' }
@@ -120,7 +120,7 @@ export function jobLeft(job: string, otherwise: string | null): LeftBehind {
 
 /** A write of an incident for people, with its undo. */
 export type ListedUndo = {
-  /** The key of the write, which the request for its undo contains. */
+  /** The key of the write, which a request for its undo contains. */
   key: string
   tool: string
   said: string

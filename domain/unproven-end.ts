@@ -18,8 +18,8 @@ const reasons: Record<string, string> = {
 }
 
 /**
- * Formats `MissingSeries: the series is missing`, with a text for each reason. An unknown reason is
- * quoted.
+ * Formats a sender's reason for an end, with an explanation of a known reason: `MissingSeries: the
+ * series is missing`. An unknown reason is quoted.
  */
 export function describeEndReason(reason: string): string {
   const said = wordsOf(reason).flatMap((word) => reasons[word] ?? [])
@@ -28,8 +28,8 @@ export function describeEndReason(reason: string): string {
 }
 
 /**
- * Whether the series of the alert is gone, so that other facts must show whether the problem is
- * gone too.
+ * Whether the series of the alert is gone. Only facts outside the series can then show whether the
+ * problem is gone too.
  */
 export function isSeriesGone(reason: string): boolean {
   return wordsOf(reason).includes('missingseries')
@@ -38,7 +38,8 @@ export function isSeriesGone(reason: string): boolean {
 const wordsOf = (reason: string): string[] => reason.toLowerCase().split(/[\s,;()]+/)
 
 /**
- * Explains why nothing shows that an alert is over. `reason`: the sender's word, if there is one.
+ * Explains why nothing shows that an alert is over. `reason`: the sender's word for its end; null
+ * if there is none.
  */
 export function describeDoubt(why: string | null, reason: string | null): string {
   if (reason !== null) return `the sender reported an end that proves nothing (${describeEndReason(reason)})`
@@ -48,7 +49,7 @@ export function describeDoubt(why: string | null, reason: string | null): string
   return 'whether the alert still fires is unknown'
 }
 
-/** Quotes a sender's unknown word for a state in a sentence. */
+/** Quotes in a sentence a sender's word for a state that Nightshift does not know. */
 export function describeStateWord(word: string): string {
   return `${unknownState(word)}: the alert counts as firing; alert.state_words can give the state a meaning`
 }

@@ -11,8 +11,8 @@ export const usage = z.object({
       completionTokens: z.number(),
       reasoningTokens: z.number(),
       /**
-       * How many responses had token counts that were absent or impossible, so that the counts are
-       * estimated from the bytes sent and received.
+       * How many responses lack credible token counts, so that their counts are estimated from the
+       * bytes sent and received.
        */
       assumed: count,
       seconds: z.number(),
@@ -20,8 +20,8 @@ export const usage = z.object({
   ),
   byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
   /**
-   * Dollars, at the price of each response. `assumed`: the part that is for models without a known
-   * price.
+   * Dollars spent, at the price when each response was received. `assumed`: the part for models
+   * without a known price.
    */
   money: z.object({
     day: z.object({ dollars: z.number(), cap: z.number().nullable() }),

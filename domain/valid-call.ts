@@ -16,13 +16,14 @@ type Schema = {
 }
 
 /**
- * The maximum length of a given value that is repeated. A longer text is replaced by an example.
+ * Maximum length of a given value that the example repeats. A longer text is replaced by a
+ * placeholder.
  */
 const maxGivenCharacters = 200
 
 /**
- * Builds arguments that a tool accepts, with the given values that fit, because models that ignore
- * a schema understand such an example. Null if no example fits the schema.
+ * Builds arguments that a tool accepts, with the given values that fit. Models that ignore a schema
+ * understand an example. Null if no example fits the schema.
  */
 export function validArguments(
   input: z.ZodType,
@@ -46,7 +47,8 @@ export function validArguments(
 }
 
 /**
- * Moves the only value with an unknown name to the only missing required name with the same type.
+ * Gives the only value with an unknown name the name of the only missing required field, if their
+ * types are equal.
  */
 function renamed(
   given: [string, unknown][],
@@ -64,8 +66,8 @@ function renamed(
 }
 
 /**
- * Makes a value that fits a schema. A text becomes a placeholder that describes it, because models
- * send a realistic example back as if it were real data.
+ * Makes a value that fits a schema. A text becomes a placeholder that describes it, because a model
+ * sends a realistic example back as if it were data.
  */
 function exampleOf(schema: Schema, field = 'text'): unknown {
   if (schema.examples?.length) return schema.examples[0]

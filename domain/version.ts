@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' }
 
-/** The version of the package, which command, documents, metrics and image share. */
+/** The version of the package. Command, documents, metrics and image have this version. */
 export const version: string = manifest.version

@@ -23,15 +23,15 @@ import {
 } from './fields.ts'
 
 /**
- * Reads Alertmanager's webhook (version "4"). Returns as many alerts as were sent, or a reason.
- * Never throws. Tolerates all but an unreadable list, because the sender does not repeat a refused
- * request.
+ * Reads Alertmanager's webhook (version "4"). Returns as many alerts as were sent, or the reason
+ * why none can be read. Never throws. Tolerates every fault except an unreadable list, because the
+ * sender does not repeat a refused request.
  */
 export function parseAlertmanager(bytes: Uint8Array, nowIso: string): ParsedAlerts {
   return parseGroup(bytes, (item, group) => readAlert(item, group, nowIso))
 }
 
-/** Reads a webhook that has the shape of Alertmanager's. `read` reads each alert of its list. */
+/** Reads a webhook in the shape of Alertmanager's. `read` reads each alert of the webhook. */
 export function parseGroup(bytes: Uint8Array, read: (item: RawFields, group: RawFields) => Alert): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
@@ -55,7 +55,7 @@ function refuse(reason: string): ParsedAlerts {
   return { ok: false, reason: `not an Alertmanager webhook: ${reason}` }
 }
 
-/** Reads one alert of the list. A missing or unreadable part becomes absent. */
+/** Reads one alert of the list. A missing or unreadable field is left out. */
 export function readAlert(item: RawFields, group: RawFields, nowIso: string): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const rawAnnotations = isFields(item.annotations) ? item.annotations : {}
@@ -72,7 +72,7 @@ export function readAlert(item: RawFields, group: RawFields, nowIso: string): Al
   const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
   if (rawTitle.length > maxTitleChars) capped.push('title')
 
-  // Uses the status of the alert, not of the group, which is "firing" while any of its alerts
+  // Uses the status of the alert. The status of the group is "firing" while any of its alerts
   // fires. An unknown word counts as firing and is noted on the alert.
   const word = fieldText(item, 'status')?.trim()
   const status = word?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
@@ -106,7 +106,7 @@ function countOf(value: unknown): number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 ? Math.min(value, 2 ** 31 - 1) : 0
 }
 
-/** Severity words from published rule files. Prometheus itself defines none. */
+/** Severity words from published rule files. Prometheus itself defines no severities. */
 const severities = severityTable({
   critical:
     'critical crit error err high major page fatal emergency emerg alert disaster severe urgent blocker p0 p1 sev0 sev1 s1',

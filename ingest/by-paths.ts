@@ -22,7 +22,7 @@ import {
 } from './fields.ts'
 import { type SiteWords, stateOf } from './state-words.ts'
 
-/** Returns the value at a path of own properties and list positions. */
+/** Returns the value at a path of fields and list positions, without fields of the prototype. */
 export function valueAt(root: unknown, path: string): unknown {
   let value = root
   for (const name of path.split('.')) {
@@ -34,7 +34,7 @@ export function valueAt(root: unknown, path: string): unknown {
 
 type PathReader = (places: readonly string[]) => string | null
 
-/** Returns a reader that finds the first of several places with a value. */
+/** Returns a reader that takes the value of the first place that has a value. */
 function readerOf(item: RawFields, isBlank?: RegExp): PathReader {
   const at = (path: string): string | null => {
     const text = spokenText(valueAt(item, path))
@@ -55,8 +55,8 @@ function readerOf(item: RawFields, isBlank?: RegExp): PathReader {
 }
 
 /**
- * Reads the request body of a sender in the table. Returns one alert, or why the body reports none,
- * or why the body is not from that sender. Never throws.
+ * Reads the request body of a sender in the table `doors`. Returns one alert, or why the body
+ * reports no alert, or why the body is not from this sender. Never throws.
  */
 export function parseByPaths(
   source: string,
@@ -142,8 +142,8 @@ function readState({ state }: Door, word: string | null, site: SiteWords): Retur
 }
 
 /**
- * Reads begin and end. Ignores the begin of a resolved alert if both have the same source, because
- * the time in its body is rarely the begin.
+ * Reads begin and end of an alert. Ignores the begin of a resolved alert if begin and end are read
+ * from one place, because that time is rarely the begin.
  */
 function readTimes(
   { startsAt, endsAt }: Door,
@@ -156,8 +156,8 @@ function readTimes(
 }
 
 /**
- * Converts seconds since 1970, an SQL time (in UTC) and an offset without a colon. Other texts stay
- * unchanged.
+ * Converts seconds since 1970, an SQL time (in UTC) and an offset without a colon to RFC 3339.
+ * Every other text stays unchanged.
  */
 function toRfc3339(text: string | null): string | null {
   const given = text?.trim() ?? null
@@ -168,7 +168,7 @@ function toRfc3339(text: string | null): string | null {
   return given.replace(/([+-]\d\d)(\d\d)$/, '$1:$2')
 }
 
-/** Reads tags as labels. The labels that the table defines override them. */
+/** Reads tags as labels. Labels that the table defines override the tags. */
 function readLabels({ tags, labels }: Door, item: RawFields, read: PathReader): RawFields {
   const found = new Map<string, string>()
   for (const tag of tags ? tagsIn(valueAt(item, tags.at)) : []) {
@@ -186,7 +186,7 @@ function readLabels({ tags, labels }: Door, item: RawFields, read: PathReader): 
   return Object.fromEntries(found)
 }
 
-/** Reads a list of objects, or a text with such a list as JSON. */
+/** Reads a list of objects, or a text that contains a list of objects as JSON. */
 function tagsIn(value: unknown): RawFields[] {
   const list = typeof value === 'string' ? readBody(Buffer.from(value)) : { ok: true as const, value }
   return list.ok && Array.isArray(list.value) ? list.value.filter(isFields) : []

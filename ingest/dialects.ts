@@ -7,11 +7,11 @@ import { parseGrafana } from './grafana.ts'
 import { noSiteWords, type SiteWords } from './state-words.ts'
 
 type AlertDialect = {
-  /** Accepted content types, without parameters. The response to any other is 415. */
+  /** Accepted content types, without parameters. The response to any other content type is 415. */
   contentTypes: readonly string[]
   /**
-   * Parses any bytes into alerts or a reason. Has no side effect and never throws. `site`: the
-   * installation's own words for a state, and the name of the token.
+   * Parses any bytes into alerts, or into the reason why none can be read. Has no side effect and
+   * never throws. `site`: the installation's own words for states, and the name of the token.
    */
   parse(bytes: Uint8Array, nowIso: string, site?: SiteWords): ParsedAlerts
 }
@@ -37,7 +37,7 @@ function dialectOfDoor(name: string, door: Door): AlertDialect {
 }
 
 /**
- * Returns the dialect with that name, or null. Checks own properties only, so `constructor` is not
+ * Returns the dialect with this name, or null. Checks own properties only, so `constructor` is not
  * a dialect.
  */
 export function dialectOf(name: string): AlertDialect | null {

@@ -3,29 +3,30 @@ import { type SeverityTable, severityTable } from './fields.ts'
 /**
  * A sender described as data: where its request body has each value. A place is a path of fields
  * (`monitor.name`), or a text that contains paths (`{monitor.name}: {heartbeat.msg}`), which is
- * empty if one of the paths is. Words without a path are literal. If there are several places, the
- * first one with a text is used.
+ * empty if one of the paths leads to nothing. Words without a path are literal. Of several places,
+ * the first place with a text is used.
  */
 export type Door = {
-  /** The documentation of these paths. */
+  /** The address of the documentation of these paths. */
   from: string
   /**
-   * The place of the state. `sender`: the name in `state-senders.ts`, which has this sender's words
-   * for a state. `ends`: the words that end an alert.
+   * The place of the state. `sender`: the name in `state-senders.ts` under which this sender's
+   * words for a state are listed. `ends`: the words that end an alert.
    */
   state: { at: readonly string[] } & ({ sender: string } | { ends: readonly string[] })
-  /** Fields that the body must have. */
+  /** Fields that the body must have, so that it counts as a body of this sender. */
   marks: readonly string[]
   /**
-   * The wrapping: `in` is the field with the alert as text; `kind` and `is` identify a wrapped
-   * body.
+   * The wrapping around an alert: `in` is the field with the alert as text; `kind` and `is`
+   * identify a wrapped body.
    */
   wrapped?: { kind: string; is: string; in: string }
   /**
-   * The value of a field in bodies with an alert. Other bodies are accepted, but report no alert.
+   * The value of a field in bodies with an alert. A body with another value is accepted, but
+   * reports no alert.
    */
   only?: readonly { at: string; is: RegExp; else: string }[]
-  /** A value that stands for no value, such as an unresolved macro. */
+  /** A text that stands for no value, such as an unresolved macro. */
   isBlank?: RegExp
   identity: readonly string[]
   name: readonly string[]
@@ -37,8 +38,8 @@ export type Door = {
   endsAt: readonly string[]
   labels: Readonly<Record<string, readonly string[]>>
   /**
-   * The place of the list of `{ name, value }` that becomes labels. `called`: our names for some of
-   * them.
+   * The place of the list of `{ name, value }` that becomes labels. `called`: Nightshift's names
+   * for some of these labels.
    */
   tags?: { at: string; name: string; value: string; called?: Readonly<Record<string, string>> }
   link: readonly string[]
@@ -55,7 +56,7 @@ export const doors: Readonly<Record<string, Door>> = {
         is: /^incident\.(triggered|reopened|resolved)$/,
         else: 'an event of this type does not show whether an incident fires or has ended',
       },
-      // Ignores a message that came from Nightshift: PagerDuty returns it with our key.
+      // Ignores a message that came from Nightshift: PagerDuty returns it with Nightshift's key.
       { at: 'event.data.incident_key', is: /^(?!inc_[0-9a-z]{26}$)/, else: 'Nightshift itself opened this incident' },
     ],
     identity: ['event.data.id'],
@@ -82,7 +83,7 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://github.com/louislam/uptime-kuma/blob/master/server/notification-providers/webhook.js',
     marks: ['heartbeat', 'monitor', 'msg'],
     only: [{ at: 'msg', is: /^\[|(?<! Testing)$/, else: 'the message is a test of the notification' }],
-    // Includes the name, because each server numbers its monitors from 1.
+    // Includes the name of the monitor, because each server numbers its monitors from 1.
     identity: ['{monitor.id} {monitor.name}', 'monitor.id', 'heartbeat.monitorID'],
     name: ['monitor.name', 'Message of Uptime Kuma'],
     title: ['{monitor.name}: {heartbeat.msg}', 'msg'],
@@ -101,7 +102,7 @@ export const doors: Readonly<Record<string, Door>> = {
       monitor_type: ['monitor.type'],
       target: ['monitor.hostname', 'monitor.url'],
     },
-    // The address that a monitor has if it requests no page.
+    // The address that a monitor has if it requests no web page.
     isBlank: /^https?:\/\/$/,
     tags: { at: 'monitor.tags', name: 'name', value: 'value' },
     link: [],
@@ -110,13 +111,14 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://www.zabbix.com/documentation/current/en/manual/config/notifications/media/webhook',
     marks: ['event_id', 'event_value', 'event_name'],
     isBlank: /^(\*UNKNOWN\*|\{[A-Z$][A-Z0-9._$<>:]*\})$/,
-    // Uses the trigger, because one trigger is one alert however often it fires. The host is
-    // included, because other servers use the same numbers.
+    // Uses the trigger, because one trigger is one alert however often it fires. Includes the host,
+    // because two servers may use one number.
     identity: ['trigger {trigger_id} {host_host}', 'trigger {trigger_id}', 'event {event_id}'],
     name: ['trigger_name', 'event_name'],
     title: ['event_name'],
     description: ['event_opdata', 'trigger_description', 'message'],
-    // Prefers the number, because an installation may rename its severities but not their numbers.
+    // Prefers the number of the severity, because an installation may rename its severities but not
+    // their numbers.
     severity: ['event_nseverity', 'event_severity'],
     severities: severityTable({
       critical: 'disaster high 5 4',
@@ -137,8 +139,8 @@ export const doors: Readonly<Record<string, Door>> = {
   cloudwatch: {
     from: 'https://github.com/aws/aws-lambda-go/blob/main/events/testdata/cloudwatch-alarm-sns-payload-single-metric.json',
     contentTypes: ['application/json', 'text/plain'],
-    // The wrapping of SNS: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html.
-    // Raw delivery has no wrapping.
+    // The wrapping of SNS: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html. A
+    // raw delivery has no wrapping.
     wrapped: { kind: 'Type', is: 'Notification', in: 'Message' },
     marks: ['AlarmName', 'NewStateValue', 'StateChangeTime'],
     identity: ['AlarmArn', '{AWSAccountId}/{Region}/{AlarmName}', 'AlarmName'],
@@ -153,7 +155,7 @@ export const doors: Readonly<Record<string, Door>> = {
     labels: {
       aws_account: ['AWSAccountId'],
       aws_region: ['Region'],
-      // Renamed, because a namespace of CloudWatch contains metrics, not workloads.
+      // Renames the label, because a namespace of CloudWatch contains metrics, not workloads.
       aws_namespace: ['Trigger.Namespace'],
       metric: ['Trigger.MetricName'],
     },
@@ -170,7 +172,7 @@ export const doors: Readonly<Record<string, Door>> = {
     name: ['Proxmox {fields.type}', 'title'],
     title: ['title'],
     description: ['message'],
-    // The form of Gotify has a number: https://gotify.net/api-docs#/message/createMessage
+    // The form for Gotify has a number: https://gotify.net/api-docs#/message/createMessage
     severity: ['severity', 'priority'],
     severities: severityTable({
       critical: 'error 8 9 10',

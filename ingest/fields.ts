@@ -10,7 +10,7 @@ export const maxLabelBytes = 1_024
 export const maxAnnotationBytes = 4_096
 const maxFields = 64
 
-/** Labels that route an alert. These labels are kept first when the number of labels is limited. */
+/** Labels that route an alert. They are kept first when the number of labels is limited. */
 const keptFirst = [
   'alertname',
   'severity',
@@ -76,7 +76,7 @@ export function textOf(value: unknown): string | null {
   try {
     return cleanText(JSON.stringify(value))
   } catch {
-    // The value is nested too deeply for the stack, which no real sender does.
+    // Replaces a value that is nested too deeply for the stack, which no real sender sends.
     return '[unreadable]'
   }
 }
@@ -87,7 +87,7 @@ export function spokenText(value: unknown): string | null {
   return text !== null && text.trim() !== '' ? text : null
 }
 
-/** Returns the text of an own property, or null. Never reads a property of the prototype. */
+/** Returns the text of an own property, or null. Never reads a property from the prototype. */
 export function fieldText(fields: RawFields, name: string): string | null {
   return Object.hasOwn(fields, name) ? spokenText(fields[name]) : null
 }
@@ -95,8 +95,9 @@ export function fieldText(fields: RawFields, name: string): string | null {
 type CappedFields = { fields: Record<string, string>; capped: string[] }
 
 /**
- * Limits labels or annotations to 64, and each value to `maxValueBytes`. `capped` lists what was
- * cut or left out, in at most 65 entries. A key such as `__proto__` is treated as data.
+ * Limits labels or annotations to 64, and each value to `maxValueBytes`. `capped` names labels and
+ * annotations that were cut or left out, in at most 65 entries. A key such as `__proto__` is
+ * treated as data.
  */
 export function capFields(kind: 'labels' | 'annotations', source: RawFields, maxValueBytes: number): CappedFields {
   const names = Object.keys(source).sort((a, b) => rank(a) - rank(b))
@@ -125,7 +126,7 @@ function rank(name: string): number {
   return place === -1 ? keptFirst.length : place
 }
 
-/** A JSON object as received. Untrusted. */
+/** A JSON object as it was received. Untrusted. */
 export type RawFields = Record<string, unknown>
 
 type ReadBody = { ok: true; value: unknown } | { ok: false; reason: string }
@@ -159,20 +160,20 @@ export function nameOfShape(value: unknown): string {
 
 const maxLinkChars = 2_000
 
-/** Returns an http(s) address in normal form, or null. Other schemes never become a link. */
+/** Returns an http(s) address in normal form, or null. No other scheme becomes a link. */
 export function linkOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > maxLinkChars) return null
   const url = URL.parse(value)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
-  // Refuses user and password: `https://runbooks.example.com@evil.example` looks like another host,
-  // and no password belongs on a page.
+  // Refuses user and password: `https://runbooks.example.com@evil.example` looks like an address of
+  // another host, and no password belongs on a page.
   if (url.username !== '' || url.password !== '') return null
   return url.href.length <= maxLinkChars ? url.href : null
 }
 
 /**
  * Returns why the end of an alert proves nothing, from Grafana's annotations: the rule got an
- * error, got no data, or was not evaluated. The annotations also arrive through an Alertmanager.
+ * error, got no data, or was not evaluated. An Alertmanager passes these annotations on.
  */
 export function endReasonOf(status: Alert['status'], annotations: RawFields): Pick<Alert, 'endReason'> {
   const reason = status === 'resolved' ? fieldText(annotations, 'grafana_state_reason')?.trim() : undefined
@@ -196,7 +197,7 @@ const accepted = 'write a time in RFC 3339, such as 2026-11-22T03:04:05Z, at mos
 
 /**
  * Reads the times of an alert. An absent, unreadable or future time becomes the time of receipt,
- * and `timeNotes` reports that. An end before the start is kept, because it ends nothing.
+ * and `timeNotes` reports the change. An end before the start is kept, because it ends nothing.
  */
 export function timesOf(
   given: { startsAt: unknown; endsAt: unknown },
@@ -230,8 +231,8 @@ const objectLabels = [
 const ofNamespace = /^(pod|deployment|statefulset|daemonset|job_name|cronjob|persistentvolumeclaim)$/
 
 /**
- * Labels in which exporters name a systemd unit: `name` is that of node exporter, the others are
- * those of process and log collectors.
+ * Labels in which exporters name a systemd unit: `name` comes from node exporter, `unit` and
+ * `systemd_unit` from collectors of processes and logs.
  */
 const unitLabels = ['name', 'unit', 'systemd_unit']
 const unitForm = /^[^\s/]+\.(service|socket|timer|mount|automount|swap|target|path|slice|scope|device)$/
@@ -244,7 +245,7 @@ function unnamedUnit(text: string, labels: RawFields): string | null {
   return text.includes(unit.toLowerCase()) || text.split(/[^a-z0-9_.@-]+/).includes(plain) ? null : unit
 }
 
-/** Adds the most precise label to a title that contains the value of no label. */
+/** Adds the most precise label to a title that contains no label's value. */
 export function nameObject(title: string, labels: RawFields): string {
   const named = objectLabels.flatMap((label) => {
     const value = fieldText(labels, label)
@@ -268,7 +269,7 @@ function withNamespace({ label, value }: { label: string; value: string }, label
 
 export type SeverityTable = ReadonlyMap<string, Severity>
 
-/** Builds a table of severities from `{ critical: 'error fatal …' }`. */
+/** Builds a table of severities from words: `{ critical: 'error fatal …' }`. */
 export function severityTable(words: Record<Severity, string>): SeverityTable {
   const table = new Map<string, Severity>()
   for (const [severity, names] of Object.entries(words)) {
@@ -281,7 +282,7 @@ type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default';
 
 /**
  * Maps the severity of a sender. An unknown word becomes a warning and is marked as a default.
- * (`info`, which other tools choose, would lose pages.)
+ * (With `info`, which many tools choose, pages would be lost.)
  */
 export function severityOf(word: string | null, table: SeverityTable): JudgedSeverity {
   const known = word === null ? undefined : table.get(word.trim().toLowerCase())
@@ -306,8 +307,8 @@ export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): st
 }
 
 /**
- * Returns the sender's identity for an alert. Hashes an identity that is too long, so that no two
- * alerts merge.
+ * Returns the sender's identity for an alert. Hashes an identity that is too long, so that two
+ * alerts never merge.
  */
 export function identityOf(text: string): string {
   const clean = cleanText(text)

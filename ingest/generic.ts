@@ -62,7 +62,7 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
     description: fieldText(item, 'details') ?? fieldText(item, 'message'),
     image_url: fieldText(item, 'image_url'),
   }
-  // The own fields of the alert override those in `meta`.
+  // Fields of the alert itself override fields in `meta`.
   const rawAnnotations: RawFields = isFields(item.meta) ? { ...item.meta } : {}
   for (const [name, text] of Object.entries(spoken)) if (text !== null) rawAnnotations[name] = text
   const labels = capFields('labels', rawLabels, maxLabelBytes)
@@ -85,7 +85,7 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
   const identity = fieldText(item, 'dedup') ?? fieldText(item, 'alert_uid')
   return {
     source: 'generic',
-    // Leaves out the details, because they differ between a firing alert and its end.
+    // Leaves out the details, because they differ between a firing alert and the end of this alert.
     fingerprint: identity ? identityOf(identity) : fingerprintOf(rawLabels, rawName, heading),
     ...endReasonOf(state.status, rawAnnotations),
     ...state,

@@ -32,8 +32,8 @@ function readLinks(item: RawFields): Pick<Alert['links'], 'dashboard' | 'panel' 
 }
 
 /**
- * Reads the results of the rule's expressions by their letters. Leaves out results that are not
- * numbers.
+ * Reads the results of the rule's expressions by their letters. Leaves out a result that is not a
+ * number.
  */
 function readValues(values: unknown): Record<string, number> {
   if (!isFields(values)) return {}

@@ -3,15 +3,15 @@ import { unwrap, valueAt } from './by-paths.ts'
 import { doors } from './doors.ts'
 import { capChars, cleanText, isFields, readBody, spokenText } from './fields.ts'
 
-/** Fields that identify the dialects that are not in `doors`. */
+/** Fields that identify the dialects that are not in the table `doors`. */
 const otherMarks: Record<string, readonly string[]> = {
   alertmanager: ['alerts', 'receiver', 'groupKey'],
   grafana: ['alerts', 'receiver', 'groupKey', 'orgId'],
 }
 
 /**
- * Explains a refused body: which dialect has most of its fields, and which of its fields correspond
- * to those of `generic`.
+ * Explains a refused request body: which dialect has most of its fields, and which of its fields
+ * correspond to fields of `generic`.
  */
 export function hintOf(bytes: Uint8Array): BodyHint | null {
   const body = readBody(bytes)
@@ -37,8 +37,8 @@ function nearestOf(body: Record<string, unknown>): BodyHint['nearest'] {
 }
 
 /**
- * Usual names for each field of `generic`, compared with the last part of a path. The first name
- * that matches is used.
+ * Usual names for the content of each `generic` field, compared with the last part of a path. The
+ * first name that matches is used.
  */
 const usualNames = {
   name: /^(alert_?name|rule_?name|check_?name|alert_?title|name|title|subject|summary|check|rule|monitor)$/i,
@@ -55,7 +55,7 @@ const maxLeaves = 200
 const maxLabels = 12
 const maxPathChars = 120
 
-/** Finds fields of a body that have the content of a `generic` field under another name. */
+/** Finds fields of a request body that have the content of a `generic` field under another name. */
 function mappingOf(body: Record<string, unknown>): BodyHint['mapping'] {
   const leaves = leavesOf(body)
   const taken = new Set<string>()
@@ -77,7 +77,7 @@ function mappingOf(body: Record<string, unknown>): BodyHint['mapping'] {
 
 type Leaf = { path: string; word: string; value: string }
 
-/** Lists the texts and numbers in a body with their paths, the least nested first. */
+/** Lists the texts and numbers in a request body with their paths, the least nested first. */
 function leavesOf(body: Record<string, unknown>): Leaf[] {
   const leaves: Leaf[] = []
   let level: { path: string; fields: object }[] = [{ path: '', fields: body }]

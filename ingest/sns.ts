@@ -10,7 +10,7 @@ export type SnsMessage = {
   topicArn: string
   sentAt: string
   signingCertUrl: string
-  /** The address that confirms the subscription, in a message that asks for a confirmation. */
+  /** The address that confirms the subscription; null if the message asks for no confirmation. */
   subscribeUrl: string | null
   fields: RawFields
 }
@@ -22,7 +22,7 @@ const isOfChina = /^(?:arn:aws-cn:|https:\/\/sns\.[a-z0-9-]+\.amazonaws\.com\.cn
 const otherPartition =
   'topics of the partition aws-cn (amazonaws.com.cn) are not accepted, only those of https://sns.<region>.amazonaws.com'
 
-/** Parses the message, or returns what is wrong with it. Does not verify anything. */
+/** Parses a message; returns an error text if it is invalid. Does not verify the signature. */
 export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   const body = readBody(bytes)
   if (!body.ok) return body.reason
@@ -66,7 +66,7 @@ const alarmForm = /^arn:aws[a-z-]{0,12}:cloudwatch:[a-z0-9-]{5,25}:(\d{12}):alar
 const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com$/
 
 /**
- * Normalizes an address of SNS. Null for another host, port or scheme, and for an address with
+ * Normalizes an address of SNS. Null for an address with another host, port or scheme, or with
  * credentials.
  */
 function snsUrl(text: string, fits: (url: URL) => boolean): string | null {
@@ -110,7 +110,7 @@ export function isSignedBySns({ type, fields }: SnsMessage, pem: string, nowIso:
   }
 }
 
-/** Builds the signed text: each signed name and value on a line, in the order of names. */
+/** Builds the text that SNS signs: each signed name and value on a line, in the order of names. */
 function signedText(type: SnsMessage['type'], fields: RawFields): string {
   const present = signed[type].filter((name) => typeof fields[name] === 'string')
   return present.map((name) => `${name}\n${fields[name]}\n`).join('')

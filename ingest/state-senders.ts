@@ -1,8 +1,8 @@
 import type { StateMeaning } from '../domain/state-words.ts'
 
 /**
- * A sender and its words for each state, from its documentation. Words are normalized (`foldWord`)
- * and separated by commas.
+ * A sender and its words for each state of an alert, from its documentation. Words are normalized
+ * (`foldWord`) and separated by commas.
  */
 type StateSender = { name: string; also?: string } & Partial<Record<StateMeaning, string>> & { from: string }
 
@@ -124,8 +124,8 @@ export const stateSenders: StateSender[] = [
     from: 'https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/',
   },
   {
-    // `inactive` fires, because an inactive systemd service is down. At other senders an inactive
-    // alert has ended.
+    // Lets `inactive` fire, because an inactive systemd service is down. For most senders, an
+    // inactive alert has ended.
     name: 'systemd',
     ends: 'active',
     fires: 'failed, inactive',

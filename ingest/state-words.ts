@@ -8,7 +8,7 @@ import { stateSenders } from './state-senders.ts'
 export type SiteWords = { rules: readonly StateRule[]; token: string | null }
 export const noSiteWords: SiteWords = { rules: [], token: null }
 
-/** State words of the documented form for scripts (`generic`). */
+/** State words in the documented form for scripts (`generic`). */
 const ownWords = new Map<string, StateMeaning>([
   ...['close', 'closed', 'resolve', 'resolved', 'ok', 'recovered'].map((word) => [word, 'ends'] as const),
   ...['trigger', 'alerting', 'firing'].map((word) => [word, 'fires'] as const),
@@ -34,13 +34,13 @@ function namesIn(item: RawFields): string[] {
 }
 
 /**
- * Finds the sender with one of these names, as the whole name or as a part of it
+ * Finds the sender with one of these names. The name may be a part of a longer name
  * (`uptime-kuma-eu1`).
  */
 function senderOf(names: readonly string[]): Vocabulary | null {
   for (const name of names) {
     const found = vocabularies.filter((each) => each.names.some((known) => ` ${name} `.includes(` ${known} `)))
-    // Skips a name that contains two senders, because it is ambiguous.
+    // Skips a name that contains the names of two senders, because it is ambiguous.
     if (found.length === 1) return found[0] ?? null
   }
   return null
@@ -57,9 +57,9 @@ const judged: Record<StateMeaning, (word: string) => JudgedState> = {
 
 /**
  * Finds the meaning of a state word. Uses, in this order: the installation's own words, the words
- * of the sender that the body names, those of the sender in the token's name, the words of the
- * documented form for scripts, and (if the body names no sender) words that all senders use alike.
- * An unknown word ends nothing and is noted on the alert.
+ * of the sender that the body names, the words of the sender that the token's name contains, the
+ * words of the documented form for scripts, and (if the body names no sender) words on which all
+ * senders agree. An unknown word ends nothing and is noted on the alert.
  */
 export function stateOf(said: string | null, item: RawFields, site: SiteWords): JudgedState {
   if (said === null) return { status: 'firing' }
@@ -83,8 +83,8 @@ function meaningBySite(word: string, names: readonly string[], rules: SiteWords[
 }
 
 /**
- * Returns the meaning on which all senders agree. Words with several meanings (`0`, `unknown`) or
- * for switched off need a known sender.
+ * Returns the meaning of a word on which all senders agree. A word with several meanings (`0`,
+ * `unknown`), or for switched off, needs a known sender.
  */
 function agreedMeaning(word: string): StateMeaning | undefined {
   const [means, ...others] = new Set(vocabularies.flatMap(({ words }) => words.get(word) ?? []))

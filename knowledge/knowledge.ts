@@ -18,13 +18,13 @@ import { askCommit, type Repository, RepositoryError, readRepository } from './r
 
 /**
  * Finds the runbooks that fit an incident. Scores the list in memory: an installation has only
- * dozens of files, and a database index would be a second copy to maintain. The results are the
- * same in a test, on the command line and in production.
+ * dozens of files, and a database index would be a second copy to maintain. A test, the command
+ * line and a production system give equal results.
  */
 export type Subject = {
   type: string
   kind: InventoryKind | null
-  /** The alert's text: title, names and summary. Untrusted, and used only to order the results. */
+  /** The alert's text: title, names and summary. Untrusted, and used only to order the runbooks. */
   words: string
 }
 
@@ -33,20 +33,20 @@ type Fit = { runbook: Runbook; why: Why; words: number; pattern: number; hasKind
 
 const maxOthers = 2
 /**
- * The minimum score for a match by words. A word that only one runbook contains scores 1, so one
- * common word makes no match.
+ * Minimum score for a match by words. A word that only one runbook contains scores 1, so one common
+ * word makes no match.
  */
 const minWords = 1.5
 
 /**
- * Returns the best runbook if it fits by type or kind, and the next two. The order of the list does
- * not matter.
+ * Returns the best runbook if it fits the incident by type or kind, and the next two. The order of
+ * the list does not matter.
  */
 export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): RunbookMatch {
   const weights = weighWords(runbooks)
   const asked = wordsOf(`${subject.type} ${subject.words}`)
-  // Converts the name, because a person may search by the name of an alert instead of an incident
-  // type.
+  // Converts the given type, because a person may search by the name of an alert instead of an
+  // incident type.
   const typed = { ...subject, type: incidentTypeOf({}, subject.type) }
   const fits = runbooks.flatMap((runbook) => fitOf(runbook, typed, scoreWords(runbook, asked, weights)) ?? [])
   const [best, ...rest] = fits.sort(compare)
@@ -62,8 +62,8 @@ export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): R
 function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | null {
   const { incidentTypes, resourceKinds } = runbook
   const hasKind = kind !== null && resourceKinds.includes(kind)
-  // Rejects a runbook that is only for other kinds of resource, for example one for hosts when the
-  // resource is a node.
+  // Rejects a runbook that is only for other kinds of resource, for example a runbook for hosts
+  // when the resource is a node.
   if (kind !== null && resourceKinds.length > 0 && !hasKind) return null
   const toFit = (why: Why, pattern = 0) => ({ runbook, why, words, pattern, hasKind })
   const typeLetters = lettersOf(type)
@@ -71,8 +71,8 @@ function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | 
     return toFit('type')
   const patterns = incidentTypes.filter((each) => each.includes('*') && fitsPattern(each, type))
   if (patterns.length > 0) return toFit('pattern', Math.max(...patterns.map((each) => each.length)))
-  // Skips a runbook that lists incident types: if none of its types fits, it describes another
-  // fault, even if the kind fits.
+  // Skips a runbook that lists incident types. If none of them fits, it describes another fault,
+  // even if the kind fits.
   if (hasKind && incidentTypes.length === 0) return toFit('kind')
   return words >= minWords ? toFit('words') : null
 }
@@ -89,14 +89,14 @@ function compare(a: Fit, b: Fit): number {
 
 /**
  * Keeps only letters and digits, so that `ServiceMemoryHigh`, `service_memory_high` and
- * `service-memory-high` are the same name.
+ * `service-memory-high` become equal.
  */
 const lettersOf = (name: string): string => name.toLowerCase().replace(/[^\p{L}\p{N}*]+/gu, '')
 
 /**
  * Whether a type fits a pattern in which each star stands for any text. A part between stars must
  * begin at a word of the type, so `*OOM*` does not fit `too_many`. Uses no regular expression,
- * because a file may contain any pattern.
+ * because the file of a runbook may contain any pattern.
  */
 function fitsPattern(pattern: string, type: string): boolean {
   const text = lettersOf(type)
@@ -116,8 +116,8 @@ function fitsPattern(pattern: string, type: string): boolean {
 }
 
 /**
- * Returns the positions at which words begin among the letters of a type. A digit also begins a
- * word (`http5xx`).
+ * Returns the positions at which words begin among the letters of a type. A word also begins at a
+ * digit (`http5xx`).
  */
 function wordBegins(type: string): Set<number> {
   const words = type.toLowerCase().match(/\p{L}+|\p{N}\p{L}*/gu) ?? []
@@ -148,7 +148,7 @@ function wordsOf(text: string): Set<string> {
 const textOf = ({ name, description, incidentTypes }: Runbook) =>
   wordsOf(`${name} ${description} ${incidentTypes.join(' ')}`)
 
-/** Weighs words: a word that few runbooks contain has a higher weight. */
+/** Gives each word a weight: a word that few runbooks contain has a higher weight. */
 function weighWords(runbooks: readonly Runbook[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const runbook of runbooks) for (const word of textOf(runbook)) counts.set(word, (counts.get(word) ?? 0) + 1)
@@ -160,9 +160,9 @@ function scoreWords(runbook: Runbook, asked: ReadonlySet<string>, weights: Reado
 }
 
 /**
- * The runbooks of this installation: the shipped ones, those of its Git repository and those of its
- * folder. For one name the folder wins, then the repository. The core API holds them in memory and
- * reads them again every minute.
+ * The runbooks of this installation: shipped runbooks, runbooks of its Git repository, and runbooks
+ * of its folder. For one name the folder takes precedence, then the repository. The core API keeps
+ * runbooks in memory and reads them again every minute.
  */
 export type Knowledge = {
   list(): KnowledgeList
@@ -171,15 +171,15 @@ export type Knowledge = {
   /** Reads only the folders, so that a start does not wait for a Git server. */
   readFolders(): Promise<void>
   /**
-   * Reads the changed places again. A place that cannot be read keeps its previous content and
-   * reports the reason.
+   * Reads the changed places of runbooks again. A place that cannot be read keeps its previous
+   * content and reports the reason.
    */
   refresh(): Promise<void>
   /** Returns the policy files of the repository and of the folder, as last read. */
   policies(): FoundPolicy[]
   /**
-   * Reads everything again now and at intervals, then calls `onRead`. Returns a function that stops
-   * this.
+   * Reads all places again now and at intervals, then calls `onRead`. Returns a function that stops
+   * the reads.
    */
   keepFresh(everyMs: number, onRead?: () => Promise<void>): () => void
 }
@@ -257,7 +257,7 @@ async function fromFolder(path: string): Promise<Held> {
   return { ...(await readFolder('folder', path)), policies: await findPolicyFiles(path), place }
 }
 
-/** Fetches the repository only if its branch is at another commit than the loaded one. */
+/** Fetches the repository only if its branch is at a commit that is not loaded. */
 async function fromRepository({ held }: State, repository: Repository): Promise<Held> {
   const before = held.get('repository')
   const readAt = new Date().toISOString()
@@ -273,7 +273,9 @@ function whyAway(error: unknown): string {
   return code === undefined ? 'it could not be read' : `it could not be read (${code})`
 }
 
-/** Merges runbooks by name. The last origin wins, and lists those that it replaces. */
+/**
+ * Merges runbooks by name. The last origin's runbook is used, and lists the origins it replaces.
+ */
 function merge({ held }: State): Runbook[] {
   const byName = new Map<string, Runbook>()
   for (const origin of runbookOrigins)
@@ -289,8 +291,8 @@ function toListed({ body: _, ...listed }: Runbook): ListedRunbook {
 }
 
 /**
- * Describes the runbooks in one sentence: how many, from which origins, and which are replaced or
- * refused.
+ * Describes the runbooks in one sentence: how many, from which origins, and which runbooks are
+ * replaced or refused.
  */
 export function describeKnowledge({ items, refused, places }: KnowledgeList): { isWell: boolean; detail: string } {
   const counts = runbookOrigins.flatMap((origin) => {

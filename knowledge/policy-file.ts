@@ -2,14 +2,14 @@ import { constants } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A policy file as found beside the runbooks, before any check of its content. */
+/** A policy file that was found beside the runbooks, before any check of its content. */
 export type FoundPolicy = {
   /** The path within its repository or folder. */
   path: string
   commit: string | null
 } & ({ bytes: Uint8Array } | { problem: { why: string; remedy: string } })
 
-/** A larger file is not read. The reader of the policy reports that. */
+/** Maximum size of a policy file. A larger file is not read, and the policy's reader reports it. */
 export const maxPolicyFileBytes = 1_048_577
 
 export const policyPath = /^(?:(?:knowledge|runbooks|skills)\/)?policy\.ya?ml$/

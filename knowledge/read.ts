@@ -8,7 +8,7 @@ import { nameFaults } from '../domain/schema-faults.ts'
 import { cleanse } from '../safety/redact.ts'
 import type { FoundPolicy } from './policy-file.ts'
 
-/** A file as found, before any check. `problem`: why the file cannot be read. */
+/** A runbook's file that was found, before any check. `problem`: why the file cannot be read. */
 export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; problem: Fault }
 type Fault = { why: string; remedy: string }
 export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[]; policies?: FoundPolicy[] }
@@ -35,7 +35,7 @@ export const faults = {
   }),
 }
 
-/** Parses files one by one. A bad file is refused by its name, and the others are accepted. */
+/** Parses files one by one. A bad file is refused by its name, and all other files are accepted. */
 export function parseFiles(origin: RunbookOrigin, files: readonly FoundFile[]): ReadRunbooks {
   const runbooks: Runbook[] = []
   const refused: RefusedFile[] = []
@@ -69,7 +69,7 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   const { name, description, owner = null, reviewed_at: reviewedAt = null, ...rest } = parsed.data
   if (name !== folder)
     return { why: `the runbook's name is ${name} and its folder is ${folder}`, remedy: 'give both the same name' }
-  // Removes secrets first, because this untrusted text is stored, shown and sent afterwards.
+  // Removes secrets first, because the untrusted text is stored, shown and sent afterwards.
   const clean = cleanse({ description, owner, body: body.trim() })
   if (clean.body === '')
     return { why: 'the runbook has no text after its front matter', remedy: 'write what to do in the incident' }
@@ -105,8 +105,8 @@ function decode(bytes: Uint8Array): string | null {
 }
 
 /**
- * Converts YAML to plain values and refuses aliases: they could expand beyond memory, and front
- * matter needs none.
+ * Converts YAML to plain values. Refuses aliases: they could expand beyond memory, and front matter
+ * needs no alias.
  */
 function toPlain(document: ReturnType<typeof parseDocument>): unknown {
   try {
@@ -136,14 +136,14 @@ export async function readFolder(origin: RunbookOrigin, directory: string): Prom
 
 /**
  * Finds the runbook in one subfolder; null if there is none. Follows a symbolic link within the
- * folder, because mounted Kubernetes volumes use them.
+ * folder, because mounted Kubernetes volumes consist of links.
  */
 async function findFile(root: string, name: string): Promise<FoundFile | null> {
   const shown = runbookName.safeParse(name).success ? name : name.slice(0, 64)
   try {
     const path = await realpath(join(root, name, fileName))
     if (!path.startsWith(`${root}/`)) return { name: shown, problem: faults.leadsOut }
-    // Opens without following symbolic links, because the file may have been replaced since the
+    // Opens the file without following symbolic links, because it may have been replaced since the
     // check.
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {

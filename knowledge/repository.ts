@@ -8,9 +8,9 @@ import { type FoundPolicy, maxPolicyFileBytes, policyPath } from './policy-file.
 import { type FoundFile, faults, fileName, maxFileBytes, maxFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
 /**
- * Reads the runbooks of a Git repository. Clones it bare, one commit deep, reads it object by
- * object, and removes the clone. Nothing is checked out, so no hook, filter, symbolic link or
- * submodule has an effect. Nothing is pushed.
+ * Reads the runbooks of a Git repository. Clones the repository bare, one commit deep, reads the
+ * clone object by object, and removes it. No file is checked out, so no hook, filter, symbolic link
+ * or submodule has an effect. Nothing is pushed.
  */
 export type Repository = {
   /** `https://…`, `ssh://…`, or `file:///…`; without credentials. */
@@ -37,7 +37,7 @@ const settings = [
   'maintenance.auto=false',
 ]
 
-/** The reason why a repository could not be read, without credentials. */
+/** Thrown if a repository could not be read. The message has the reason, without credentials. */
 export class RepositoryError extends Error {
   override name = 'RepositoryError' as const
 }
@@ -60,7 +60,7 @@ export async function readRepository(repository: Repository): Promise<ReadRunboo
   try {
     const branch = repository.branch === null ? [] : ['--branch', repository.branch]
     const words = ['clone', '--bare', '--depth=1', '--single-branch', '--no-tags', '--no-recurse-submodules']
-    // Uses an empty template, because the template of the machine may contain hooks.
+    // Uses an empty template for the clone, because the machine's template may contain hooks.
     const clone = join(directory, 'clone.git')
     await git(repository, [...words, '--template=', ...branch, '--', repository.url, clone], clone)
     const inside = (...rest: string[]) => git(repository, [`--git-dir=${clone}`, ...rest])
@@ -96,7 +96,7 @@ function entriesOf(listed: string): Entry[] {
   })
 }
 
-/** Enough policy files to report that there is more than one. */
+/** Maximum number of policy files to read: enough to report that there are several. */
 const maxPolicies = 3
 
 function policiesOf(listed: string): Entry[] {
@@ -145,8 +145,8 @@ async function git(repository: Repository, words: readonly string[], watched?: s
   let ended: string | null = null
   const end = (why: string) => {
     ended ??= why
-    // Kills the children of git too, because one of them reads the response of the server, which
-    // may be endless.
+    // Kills the children of git too: one of them reads the response of the server, which may be
+    // endless.
     if (child.pid !== undefined) killGroup(child.pid)
   }
   const timer = setTimeout(() => end(`git took longer than ${withinMs / 1000} s`), withinMs)
@@ -175,7 +175,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // The process has already exited.
+    // Ignores the error, because the process has already exited.
   }
 }
 
@@ -183,7 +183,7 @@ function environmentFor({ url, token }: Repository): NodeJS.ProcessEnv {
   const { PATH, HOME, SSH_AUTH_SOCK } = readVariables('PATH', 'HOME', 'SSH_AUTH_SOCK')
   return {
     PATH: PATH ?? '/usr/bin:/bin',
-    // Tells ssh where its key and known hosts are. Git itself reads no file in this folder.
+    // Tells ssh where its key and known hosts are. Git itself reads no file in this home folder.
     HOME: HOME ?? '/nonexistent',
     ...(SSH_AUTH_SOCK && { SSH_AUTH_SOCK }),
     LC_ALL: 'C.UTF-8',

@@ -3,7 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * Binds a decision token to the whole decision that its person made: `binds` is the digest of
  * verdict, reason, category, arguments and grant. A token for Temporal has no `binds`, and contains
- * only the verdict. Earlier tokens have no purpose, and also contain only the verdict.
+ * only the verdict. A token from before this migration has no purpose, and also contains only the
+ * verdict.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

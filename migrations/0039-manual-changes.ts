@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Adds what people do directly. A write of low risk holds the leases of its targets by its own key,
- * because it belongs to no incident. A write that an admin did alone waits for a review.
+ * Adds writes that people make directly. A write of low risk takes the leases of its targets under
+ * its own key, because it belongs to no incident. A write that an admin did alone waits for a
+ * review.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 /**
  * Makes the database record each change of rows that grant authority, with its transaction.
  * `nightshift verify` checks whether a row of the audit or of a log records the change in the same
- * transaction. Takes from the services the right to change what they never change.
+ * transaction. Takes from the services the right to change columns that they never change.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await noteTransactionsOfAudit(db)
@@ -13,8 +13,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Adds to a row of the audit the transaction that wrote it. It is not hashed, because it is only
- * used to find the change that the database recorded.
+ * Adds to a row of the audit the transaction that wrote the row. The transaction is not hashed,
+ * because it is only used to find the change that the database recorded.
  */
 async function noteTransactionsOfAudit(db: Kysely<unknown>): Promise<void> {
   await sql`alter table audit add column tx xid8`.execute(db)
@@ -91,14 +91,14 @@ async function noteChanges(db: Kysely<unknown>): Promise<void> {
     create trigger row_change_no_truncate before truncate on row_change
     for each statement execute function refuse_change()`.execute(db)
 
-  // Returns a row in its recorded form: without the columns that change often, and in a form that
-  // no setting of a session changes.
+  // Returns the recorded form of a row: without the columns that change often, and equal for all
+  // settings of a session.
   await sql`
     create function kept_form(stored jsonb, kept_columns text[], left_out text[]) returns jsonb language sql immutable as $$
       select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(stored)
       where (kept_columns is null or key = any(kept_columns)) and not key = any(left_out)
     $$`.execute(db)
-  // Runs as the owner, so that the services can neither write here nor prevent a record.
+  // Runs as the owner, so that the services can neither write the record nor prevent it.
   await sql`
     create function note_row_change() returns trigger language plpgsql security definer
     set search_path = public set timezone = 'UTC' set datestyle = 'ISO' set extra_float_digits = 1 set bytea_output = 'hex' as $$
@@ -128,8 +128,8 @@ async function noteChanges(db: Kysely<unknown>): Promise<void> {
       )
       .execute(db)
     if (of) continue
-    // Records existing rows as they are. Their changes are known from now on, but not who created
-    // them.
+    // Records existing rows as they are. Later changes of these rows are known from now on, but not
+    // who created the rows.
     await sql
       .raw(
         `insert into row_change (role, of_table, row_key, op, kept)
@@ -198,7 +198,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
   // Only the trigger writes revisions.
   await sql`alter function platform_config_revise() security definer set search_path = public`.execute(db)
   await sql`revoke insert on platform_config_revision from nightshift_app`.execute(db)
-  // Only the owner may change the migrator's tables.
+  // Only the owner may change the tables of the migrator.
   await sql`
     do $$ begin
       if to_regclass('kysely_migration') is not null then
@@ -207,7 +207,7 @@ async function takePrivileges(db: Kysely<unknown>): Promise<void> {
     end $$`.execute(db)
 }
 
-/** Refuses changes of rows that have ended, by every caller. */
+/** Refuses every caller's change of a row that has ended. */
 async function keepWhatEnded(db: Kysely<unknown>): Promise<void> {
   const ended: Record<string, string> = {
     effect: `old.status in ('done', 'failed')`,

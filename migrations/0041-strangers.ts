@@ -3,7 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * Adds four things. `credential_address`: the servers to which a source's credential may be sent.
  * `reference`: the file or variable that contains the credential. `alert.sender`: the sender whose
- * token opened the alert. `alert.ended_by`: the other sender whose token ended the alert.
+ * token opened the alert. `alert.ended_by`: the sender whose token ended the alert, if it is not
+ * `alert.sender`.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -23,7 +24,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     alter table alert drop constraint alert_unknown_why_check,
       add constraint alert_unknown_why_check check (unknown_why in ('crowd', 'stale', 'foreign'))`.execute(db)
   await sql`grant update (ended_by) on alert to nightshift_app`.execute(db)
-  // The database itself records these changes, like other changes that grant authority (0040).
+  // The database itself records changes of `credential_address`, like all changes that grant
+  // authority (0040).
   await sql`
     create trigger credential_address_change after insert or update or delete on credential_address
     for each row execute function note_row_change('reference', '', '{}')`.execute(db)

@@ -3,8 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * `outbox_address`: a receiver gets one message at a time, and none before `ready_at` if it asked
  * to wait. `given_up_at`: when the message was given up without reaching anybody.
- * `told_elsewhere_at`: when people were notified of this in another way. 0.2.0 gave up messages to
- * webhooks and browsers that failed three times.
+ * `told_elsewhere_at`: when people were notified in another way that the message was given up.
+ * Version 0.2.0 gave up a message to a webhook or browser after three failures.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records vital parts that an API process found failed: since when, when a process last found them
- * failed, and when people were notified.
+ * Records vital parts that an API process found failed: since when, when a process last found the
+ * failure, and when people were notified.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

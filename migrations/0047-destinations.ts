@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Adds destinations that people set up in a form: their address, which messages they get, and which
- * person is which PagerDuty user.
+ * Adds destinations that people configure in a form: their address, the messages that they get, and
+ * which person is which PagerDuty user.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -18,7 +18,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       created_at timestamptz not null default nightshift_now(),
       updated_at timestamptz not null default nightshift_now())`.execute(db)
   await sql`grant select, insert, update, delete on destination to nightshift_app`.execute(db)
-  // Finds the newest messages of one destination, for its log.
+  // Finds the newest messages to one destination, for the list of its deliveries.
   await sql`create index delivery_to on delivery (destination, id desc) where destination like 'to.%'`.execute(db)
   await sql`alter table operator add column pagerduty_user_id text unique check (pagerduty_user_id ~ '^[A-Z0-9]{3,30}$')`.execute(
     db,

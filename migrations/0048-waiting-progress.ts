@@ -1,11 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Makes `is_any_waiting` fast, which is called for each request that arrives. Without the index,
- * each key of the request was compared with each waiting part. The planner assumes that reading the
- * few long rows is cheap, so sequential scans are off. An index with a list of pending entries
- * (`fastupdate`) would also be read completely. `taken_at`: when a part was last processed, because
- * a long request that is being processed is not lost.
+ * Makes `is_any_waiting` fast, which is called for each request with alerts. Without the index,
+ * each key of the request was compared with each waiting part. Sequential scans are off, because
+ * the planner assumes that reading the few long rows is cheap. An index with a list of pending
+ * entries (`fastupdate`) would also be read completely. `taken_at`: when a part was last processed.
+ * A long request that is being processed is not lost.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index waiting_part_keys on waiting_part using gin (keys) with (fastupdate = off)`.execute(db)

@@ -2,9 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * `alert.end_reason`: the sender's word for an end that proves nothing (`MissingSeries`, `Paused`);
- * null for a normal end. An alert that has ended with such a word is quiet but not proven to be
- * over. `alert.state_word`: the newest state that the sender reported and that Nightshift does not
- * know.
+ * null for a normal end. An alert with an end reason is quiet but not proven to be over.
+ * `alert.state_word`: the newest state that the sender reported and that Nightshift does not know.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table alert add column end_reason text, add column state_word text`.execute(db)

@@ -3,8 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * Lets a search find an incident by a text that people paste from an alert: its name, its
  * fingerprint, the value of a label (an address also without its port), or a label with its value.
- * Each is compared as a whole, ignoring case. Parts of words are searched in titles, resources and
- * types.
+ * Each text is compared as a whole, ignoring case. Parts of words are searched in titles, resources
+ * and types.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -17,8 +17,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
             lateral (values (value), (key || '=' || value), (substring(value from '^(.+):[0-9]+$'))) as said (word)
         ) as words (word) where word <> '') $$`.execute(db)
   await sql`create index alert_by_words on alert using gin (alert_words(name, fingerprint, labels))`.execute(db)
-  // Forces the use of the index. A planner that reads the whole table computes the words of each
-  // row, which takes seconds; the index takes a hundredth of that.
+  // Forces the use of the index. Without it, the planner reads the whole table and computes the
+  // words of each row, which takes seconds; the index takes a hundredth of this time.
   await sql`
     create function alerts_with_words(wanted text[]) returns table (id text, incident_id text) language sql stable
       set enable_seqscan = off set enable_indexscan = off set search_path = pg_catalog, public, pg_temp

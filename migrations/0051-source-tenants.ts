@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Adds headers to a source (for example the tenant whose data is read), how its credential is sent,
- * and the client certificate.
+ * Adds to a source: headers (for example with the tenant whose data is read), the way in which its
+ * credential is sent, and a client certificate.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Separates resources that were wrongly merged: two nodes, VMs or hosts are never the same
- * resource. Their leases still share a key, by which names are found. Turns `fastupdate` off: texts
- * that waited to be sorted into the index were read at each search, so the planner preferred to
- * read the whole list.
+ * Separates resources that were wrongly merged: two nodes, VMs or hosts are never one resource.
+ * Separated resources still share the key of their leases, by which names are found. Turns
+ * `fastupdate` off for the index of texts: texts that waited to be sorted into the index were read
+ * at each search, so the planner preferred to read the whole list.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Topics of Amazon SNS that asked to be subscribed. `subscribe_url`: the address that is requested
- * when a person confirms the topic; until then the topic waits. `confirmed_at`: since when its
- * alarms are accepted.
+ * when a person confirms the topic; until then the topic waits. `confirmed_at`: since when alarms
+ * of the topic are accepted.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

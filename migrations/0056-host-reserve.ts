@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Adds what a host reserves for itself and does not give to VMs, if its platform reports it. Null:
- * the reserve that is set for all hosts applies.
+ * Adds the RAM and CPU that a host reserves for itself and does not give to VMs, if its platform
+ * reports them. Null: the reserve that is set for all hosts applies.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

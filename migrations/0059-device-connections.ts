@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 /**
  * Adds agents that connect to the API: the key that proves a device, which process of the API holds
  * its connection, and messages that one process asks another to pass on. A device without an
- * address is one whose agent connects.
+ * address has an agent that connects.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table device alter column url drop not null`.execute(db)
@@ -32,8 +32,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
   await sql`create index device_connection_process on device_connection (process_id) where ended_at is null`.execute(db)
 
-  // Messages are encrypted with a key of the mesh, and live for seconds. A crash of the database
-  // may lose them; the caller then sends its request again with the same key.
+  // Messages are encrypted with a key of the mesh, and are kept for seconds. A crash of the
+  // database may lose messages; the caller then repeats its request with its key.
   await sql`
     create unlogged table mesh_relay (
       id uuid primary key,

@@ -2,8 +2,9 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Allows old data to be removed in only one way: by a function that runs as the owner and reads the
- * setting itself. It skips incidents that are open, waited for or held. It leaves a tombstone of
- * each removed incident, which a row of the audit confirms. The services may remove nothing else.
+ * setting itself. It skips incidents that are open, waited for or held. The function leaves a
+ * tombstone of each removed incident, which a row of the audit confirms. The services may remove no
+ * data in any other way.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await keepTombstones(db)
@@ -46,11 +47,11 @@ async function keepTombstones(db: Kysely<unknown>): Promise<void> {
         .execute(db)
   await sql`revoke all on removal, removed_incident from nightshift_app`.execute(db)
   await sql`grant select on removal, removed_incident to nightshift_app`.execute(db)
-  // An incident still names its previous incident after that was removed. The name then leads to
-  // the tombstone.
+  // An incident still names its previous incident after the previous incident was removed. The name
+  // then leads to the tombstone.
   await sql`alter table incident drop constraint if exists incident_previous_id_fkey`.execute(db)
-  // Indexes find what belongs to an incident when it is removed, and when the database checks
-  // whether other rows still refer to it.
+  // Finds the rows that belong to an incident when it is removed. The database uses the indexes
+  // too, to check whether rows still refer to the incident.
   await sql`create index decision_token_approval on decision_token (approval_id)`.execute(db)
   await sql`create index standing_grant_approval on standing_grant (approval_id)`.execute(db)
   await sql`create index proposal_incident on proposal (incident_id) where incident_id is not null`.execute(db)
@@ -129,8 +130,8 @@ async function allowTheRoad(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the function that returns why an incident is kept. The reasons are those in
- * `docs/reference/configuration.md`. Null if nothing needs the incident.
+ * Creates the function that returns why an incident is kept. `docs/reference/configuration.md`
+ * lists the reasons. Null if nothing needs the incident.
  */
 async function judgeIncidents(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -177,9 +178,9 @@ async function judgeIncidents(db: Kysely<unknown>): Promise<void> {
 
 /**
  * Creates the function that checks the next closed incidents and removes those that nothing needs.
- * It locks each incident before judging it, so that rows added in the meantime are seen. It writes
- * the row of the audit last, so that the audit's chain is locked only at the end of the
- * transaction.
+ * The function locks each incident before it judges the incident, so that it sees rows that were
+ * just added. The function writes the row of the audit last, so that the audit's chain is locked
+ * only at the end of the transaction.
  */
 async function removeIncidents(db: Kysely<unknown>): Promise<void> {
   await sql`
@@ -268,8 +269,8 @@ async function removeIncidents(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the function that removes what no log refers to: messages that are over, and alerts that
- * ended and never belonged to an incident.
+ * Creates the function that removes rows to which no log refers: messages that are over, and alerts
+ * that ended and never belonged to an incident.
  */
 async function removePassing(db: Kysely<unknown>): Promise<void> {
   await sql`create index delivery_over on delivery (finished_at) where status in ('sent', 'failed', 'dropped')`.execute(
@@ -311,7 +312,7 @@ async function removePassing(db: Kysely<unknown>): Promise<void> {
 /**
  * Creates the function that removes result bodies that no row names, a day after the last incident
  * that named them was removed. A transaction that stores a body first removes it from the list of
- * candidates, and waits for a sweep that has locked it. So no row ever names a body that was
+ * candidates, and waits for a sweep that has locked it. Therefore no row ever names a body that was
  * removed.
  */
 async function sweepBodies(db: Kysely<unknown>): Promise<void> {

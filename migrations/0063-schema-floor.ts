@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records the oldest schema that a build has to know to run on this one. A build that does not know
- * this migration refuses to start. A build that knows it can run beside a newer build, and start
- * again. Migrations with which older code cannot work raise the floor (`migrations/floor.ts`).
+ * Records the oldest schema that a build has to know to run on the current schema. A build that
+ * does not know this oldest schema refuses to start. A build that knows it can run beside a newer
+ * build, and start again. Migrations with which older code cannot work raise the floor
+ * (`migrations/floor.ts`).
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records when this database was restored from a backup, and the time of the backup. What was done
- * between the two times is not in the database.
+ * Records when the database was restored from a backup, and the time of the backup. The database
+ * lacks everything that happened between the two times.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

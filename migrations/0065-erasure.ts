@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Allows a person's data to be erased on request. A pseudonym replaces the name, and the words that
- * the person wrote are removed. Only one function does this, as the owner, and only in the columns
- * that are listed here. A row that was hashed keeps its hash. Its tombstone has the digest of the
- * present content, and a row of the audit has the digest of all tombstones.
+ * the person wrote are removed. Only one function erases data, as the owner, and only in the
+ * columns that this migration lists. A row that was hashed keeps its hash. Its tombstone has the
+ * digest of the present content, and a row of the audit has the digest of all tombstones.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await keepErasures(db)
@@ -45,8 +45,7 @@ async function keepErasures(db: Kysely<unknown>): Promise<void> {
         .execute(db)
   await sql`revoke all on erasure, erased_row from nightshift_app`.execute(db)
   await sql`grant select on erasure, erased_row to nightshift_app`.execute(db)
-  // The pseudonym also replaces ids elsewhere, so that the rows of the audit about the person still
-  // match.
+  // Replaces ids by the pseudonym too, so that the rows of the audit about the person still match.
   await sql`
     do $$
     declare
@@ -128,8 +127,8 @@ async function listColumns(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Keys whose values are kept as they were approved, because digests bind what was run and against
- * what. The name of a resource may also be the name of a person.
+ * Keys whose values stay as they were approved: digests bind the executed call and its targets to
+ * the approval. The name of a resource may also be the name of a person.
  */
 const keptKeys = [
   ...['args', 'arguments', 'targets', 'target', 'resource', 'labels', 'dryRun', 'dry_run', 'identity', 'tool'],

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records when a refusal named the context window, so that this window expires like everything else
- * that was learned about a server.
+ * Records when a refusal named the context window, so that this fact expires like all facts that
+ * were learned about a server.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table model_profile add column refused_at timestamptz`.execute(db)

@@ -2,10 +2,10 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Adds the hold of a page. `hold_until`: the latest time at which a page that waits for the
- * investigation is sent. It is written once, with the row, by the database's clock. `next_at`
- * begins with this time, so that every deliverer respects it, also one that does not know the
- * column. A trigger allows a held page only to be sent earlier. `released_why`: why the hold ended.
- * `repaired` means that the page was not needed and is never sent.
+ * investigation is sent. This time is written once, with the row, by the database's clock.
+ * `next_at` begins with this time, so that a worker of an older version respects it too. A trigger
+ * allows a held page only to be sent earlier. `released_why`: why the hold ended. `repaired` means
+ * that the page was not needed and is never sent.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

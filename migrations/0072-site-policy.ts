@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Creates the site's policies, as they were read from its repository or folder. One policy is in
- * force, and one may wait for an admin. The text of a policy is never changed, because every policy
+ * Creates the configured policies, as they were read from a repository or folder. One policy is in
+ * force, and one may wait for an admin. The text of a policy never changes, because every policy
  * decision contains its digest.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {

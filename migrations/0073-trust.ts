@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Records how far each tool may go without approval in incidents of each type. Every change is a
- * row, and the newest row of a pair applies. What an older version ran without approval continues
- * to run, until a person confirms or revokes it.
+ * row, and the newest row of a pair applies. Writes that an older version ran without approval
+ * continue to run without approval, until a person confirms or revokes this.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Adds further rights of a person in addition to their own limits: a risk, resources, incident
- * types and an end.
+ * Adds further rights to decide, beside a person's own limits: each with a risk, resources,
+ * incident types and an end.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   const list = sql`alter table operator add column rights jsonb not null default '[]' check (jsonb_typeof(rights) = 'array')`

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records the people to whom an approval was passed on, one after the other, by the site's own
- * list. A row is written once.
+ * Records the people to whom a question was passed on, one after the other, in the order of the
+ * configured list. A row is written once.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * `question_wake`: whether an approval of a night used up a wake of the site's budget, or waits for
- * the morning; written once. `follow_up`: what must still be done about an incident that ended as
- * mitigated. Each change of a follow-up is a row in the incident's log.
+ * `question_wake`: whether a question at night used up a wake of the budget, or waits for the
+ * morning; written once. `follow_up`: the work that remains after an incident ended as mitigated.
+ * Each change of a follow-up is a row in the incident's log.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records kinds of writes that people stopped for the whole site: in incidents of a type, by one
- * tool or all, on one resource or all. A stop lasts until somebody resumes the writes or its time
- * is over. The reason is in the audit row of the same transaction.
+ * Records kinds of writes that people stopped for the whole installation: in incidents of a type,
+ * by one tool or all tools, on one resource or all resources. A stop lasts until somebody resumes
+ * the writes, or until its time is over. The reason is in the audit entry of the stop's
+ * transaction.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

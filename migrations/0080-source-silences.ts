@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Records the silences of each Alertmanager of the site: one row per source, rewritten at each
- * reading, and deleted with the source. `url`: the server that was read, because nothing is known
- * about the silences of another server.
+ * Records the silences of each Alertmanager: one row per source, rewritten at each reading, and
+ * deleted with the source. `url`: the server that was read. If a source gets another server,
+ * nothing is known about the silences of the new server.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

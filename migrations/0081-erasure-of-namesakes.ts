@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Leaves other names unchanged when a person is erased: `anna-b` and `Anna` are not `anna`. Also
- * keeps a word before a colon that is not a name, such as `user:`.
+ * Leaves the names of other people unchanged when a person is erased: `anna-b` and `Anna` are not
+ * `anna`. Also keeps a word before a colon that is not a name, such as `user:`.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`

@@ -1,16 +1,16 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Raises the floor. Call it in a migration after which older code must not run: the services of a
- * build that does not know the migration then refuse to run.
+ * Raises the floor. A migration after which older code must not run calls this function. The
+ * services of a build that does not know the migration then refuse to run.
  */
 export async function raiseFloor(db: Kysely<unknown>, migration: string): Promise<void> {
   await sql`update schema_floor set migration = ${migration}`.execute(db)
 }
 
 /**
- * Returns the migration that a build has to know to run on this schema. Null if the schema is older
- * than the table of the floor.
+ * Returns the migration that a build has to know to run on this schema. Null if the schema has no
+ * table of the floor yet.
  */
 export async function floorOf<T>(db: Kysely<T>): Promise<string | null> {
   const { rows: there } = await sql<{ there: boolean }>`

@@ -79,14 +79,14 @@ import * as sourceSilences from './0080-source-silences.ts'
 import * as erasureOfNamesakes from './0081-erasure-of-namesakes.ts'
 import { floorOf } from './floor.ts'
 
-/** An error: this build is older than the schema that it found. */
+/** Thrown if this build is older than the schema that it found. */
 class NewerSchemaError extends Error {
   override name = 'NewerSchemaError' as const
 }
 
 /**
- * Records that this build applied these migrations. Records nothing if the schema is older than the
- * table for it.
+ * Records that this build applied these migrations. Records nothing if the schema has no table for
+ * builds yet.
  */
 async function noteBuild(db: Kysely<unknown>, applied: readonly string[]): Promise<void> {
   if (applied.length === 0 || !(await exists(db, 'schema_build'))) return
@@ -96,8 +96,8 @@ async function noteBuild(db: Kysely<unknown>, applied: readonly string[]): Promi
 }
 
 /**
- * Describes the migrations in the database that are not in this list, and which build is needed.
- * Null if there are none.
+ * Describes the applied migrations that are not in `known`, and the build that knows them. Null if
+ * all are known.
  */
 async function newerThan<T>(db: Kysely<T>, known: readonly string[]): Promise<string | null> {
   if (!(await exists(db, 'kysely_migration'))) return null
@@ -124,19 +124,19 @@ async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
   return rows[0]?.there ?? false
 }
 
-/** Why the schema could not be migrated, and what the operator should do about it. */
+/** Why the schema could not be migrated, and what the operator should do. */
 type MigrationTrouble = {
   problem: string
   remedy: string
-  /** Whether the login or the database may not exist yet. */
+  /** Whether the login or the database perhaps does not exist yet. */
   isAbsent?: boolean
 }
 
 const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
 
 /**
- * Explains the error that a migration threw. Null if the error is a bug of Nightshift. Never
- * contains the password of `databaseUrl`. The codes are those of PostgreSQL's manual, appendix A.
+ * Explains the error that a migration threw. Null if the error is a bug of Nightshift. The text
+ * never contains the password of `databaseUrl`. Appendix A of PostgreSQL's manual lists the codes.
  */
 export function migrationTrouble(error: unknown, databaseUrl: string): MigrationTrouble | null {
   if (error instanceof NewerSchemaError) return { problem: error.message, remedy: 'Nothing was changed.' }
@@ -277,19 +277,18 @@ const migrations: Record<string, Migration> = {
 const provider: MigrationProvider = { getMigrations: async () => migrations }
 
 /**
- * Migrates a database to the newest schema, as the owner of its tables. Two migrations at once run
- * one after the other (kysely holds an advisory lock). A database that a newer build migrated is
- * not changed: throws a NewerSchemaError if this build may not run on it, otherwise applies
- * nothing. Returns the names of the applied migrations. If one fails, throws PostgreSQL's error,
- * and none is applied.
+ * Migrates a database to the newest schema, as the owner of its tables. Of two simultaneous calls,
+ * the second waits (kysely takes an advisory lock). A database that a newer build migrated is not
+ * changed: throws a NewerSchemaError if this build may not run on it, otherwise applies nothing.
+ * Returns the names of the applied migrations. If a migration fails, throws PostgreSQL's error, and
+ * no migration is applied.
  */
 export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateToLatest())
 }
 
 /**
- * Migrates up to one migration, which gives the schema of an older release, for tests that upgrade
- * from it.
+ * Migrates up to one migration. Tests of upgrades get the schema of an older release in this way.
  */
 export async function migrateTo(databaseUrl: string, name: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateTo(name))
@@ -317,9 +316,9 @@ async function migrate(
 }
 
 /**
- * Returns why this build may not run on a schema that a newer build made. The text names the build
- * to start. Null if this build may run: nothing is newer, or the newer migrations do not require
- * more than this build knows.
+ * Returns why this build may not run on a schema that a newer build made, with the name of the
+ * build to start. Null if this build may run: the schema has no newer migrations, or they do not
+ * require more than this build knows.
  */
 export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   const newer = await newerThan(db, Object.keys(migrations))
@@ -339,7 +338,7 @@ export function newerMigrations(applied: readonly string[]): string[] {
 
 /**
  * Lists migrations that this build knows and the database has not applied. `/readyz` requires that
- * there are none.
+ * no migration is listed.
  */
 export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
@@ -347,8 +346,8 @@ export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
 }
 
 /**
- * Returns what should be done if the schema is older than this build; null if it is not. Throws if
- * the database does not respond.
+ * Returns what to do if the schema is older than this build; null if it is not older. Throws if the
+ * database does not respond.
  */
 export async function olderSchema<T>(db: Kysely<T>): Promise<string | null> {
   const pending = await pendingMigrations(db)

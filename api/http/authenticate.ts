@@ -9,7 +9,8 @@ import { sessionCookie } from './session-cookie.ts'
 
 /**
  * Finds the principal by bearer token, or by the cookie of a signed-in browser, which has the
- * rights of its token. Token and cookie are looked up by hash, so that the time reveals nothing.
+ * rights of its token. Token and cookie are looked up by hash, so that the duration reveals
+ * nothing.
  */
 export function authenticate(db: Db, publicUrl: string | null = null): Middleware {
   return async (c, next) => {
@@ -18,8 +19,8 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
       ? { principal: await bearer(db, header), browser: false }
       : { principal: await signedIn(db, c, publicUrl), browser: true }
     if (!principal) {
-      // Does not count an expired cookie as an attempt, because a page that is open over night
-      // sends it repeatedly.
+      // Does not count an expired cookie as an attempt, because a page that is open overnight sends
+      // its cookie repeatedly.
       const flood = header ? await afterFailure(db, c) : null
       if (flood) throw flood
       const detail = header
@@ -37,7 +38,7 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
 
 async function bearer(db: Db, header: string): Promise<Principal | null> {
   const [, token] = /^Bearer +([A-Za-z0-9._~+/=-]{1,512})$/i.exec(header) ?? []
-  // Looks up every token, so that a malformed one takes as long as a wrong one.
+  // Looks up every token, so that a malformed token takes as long as a wrong token.
   return await principalOf(db, token ?? '')
 }
 
@@ -53,7 +54,8 @@ export async function signedIn(db: Db, c: Context, publicUrl: string | null): Pr
 }
 
 /**
- * Refuses a request that no browser sent from this origin. A missing `Origin` counts as foreign.
+ * Refuses a request that no browser sent from this origin. A missing `Origin` counts as a foreign
+ * origin.
  */
 export function requireOwnOrigin(c: Context, publicUrl: string | null): void {
   const origin = c.req.header('origin')

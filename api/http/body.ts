@@ -4,7 +4,7 @@ import { findUtf8Flaw } from '../../placement/document.ts'
 import type { Context } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** The deepest nesting: more than any operation accepts, and far below a stack overflow. */
+/** Maximum depth of nesting: more than any operation accepts, and far below a stack overflow. */
 const maxJsonDepth = 64
 
 /**
@@ -42,8 +42,8 @@ type Flaw = { field: string | null; message: string }
 type JsonPath = { value: unknown; path: string[] }
 
 /**
- * Finds the first part of a JSON value that no row can store. Null if everything can be stored.
- * Uses a loop, because it limits the depth.
+ * Finds the first part of a JSON value that no row can store. Null if the whole value can be
+ * stored. Uses a loop instead of recursion, because it limits the depth.
  */
 function flawIn(root: unknown): Flaw | null {
   const open: JsonPath[] = [{ value: root, path: [] }]
@@ -79,8 +79,8 @@ function fieldOf(path: readonly string[]): string | null {
 }
 
 /**
- * Refuses a body of another type, with another character set than UTF-8, or with compression (RFC
- * 9110, 15.5.16).
+ * Refuses a body with another content type, with another character set than UTF-8, or with
+ * compression (RFC 9110, 15.5.16).
  */
 export function requireMediaType(c: Context, taken: readonly string[]): void {
   const header = c.req.header('content-type')
@@ -102,7 +102,7 @@ export function requireMediaType(c: Context, taken: readonly string[]): void {
   }
 }
 
-/** Quotes enough of a header to recognise it. */
+/** Quotes a part of a header that is enough to recognise it. */
 function quoteHeader(value: string): string {
   return value.replace(/[^\x21-\x7e ]/g, '?').slice(0, 80)
 }
@@ -113,8 +113,8 @@ function unsupported(detail: string): Problem {
 
 /**
  * Makes a schema for a text that a person writes, without surrounding blanks and with at least
- * `min` characters. Uses a pattern, because the API document of a trimming schema would promise too
- * much.
+ * `min` characters. Uses a pattern, because the OpenAPI document of a trimming schema would promise
+ * too much.
  */
 export function writtenText(min: 1 | 3, max: number) {
   const form = min === 1 ? /\S/u : /\S[\s\S]+\S/u
@@ -122,7 +122,7 @@ export function writtenText(min: 1 | 3, max: number) {
   return z.string().max(max).regex(form, tooShort).trim()
 }
 
-/** Reads a list of an enumeration's words, such as `open,investigating`. */
+/** Reads a list of words of an enumeration, such as `open,investigating`. */
 export function wordsOf<T extends z.ZodEnum>(word: T) {
   const any = word.options.join('|')
   return z

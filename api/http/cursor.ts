@@ -7,7 +7,7 @@ export const pageQuery = {
   cursor: z.string().min(1).max(100).optional(),
 }
 
-/** The cursor for numbered rows. */
+/** The cursor of a list whose rows have numbers. */
 export const numberCursor = z.coerce.number().int().nonnegative().max(2_147_483_647).optional()
 
 export function pageOf<T extends z.ZodType>(item: T) {
@@ -15,7 +15,8 @@ export function pageOf<T extends z.ZodType>(item: T) {
 }
 
 /**
- * Makes a page of `limit` rows out of `limit + 1`. The additional row shows that there are more.
+ * Makes a page of `limit` rows from `limit + 1` rows. The additional row shows that more rows
+ * follow.
  */
 export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string | number) {
   const items = rows.slice(0, limit)
@@ -28,7 +29,7 @@ type DeviceCallPosition = { begunAt: string; key: string }
 
 const callCursorShape = new RegExp(`^(${storedMoment}) ([\\x21-\\x7e]+)$`)
 
-/** The cursor for a list of device calls, as the page before returned it. */
+/** The cursor of a list of device calls, as the previous page returned it. */
 export const callCursor = z.string().max(600).regex(callCursorShape, 'is not the cursor of a page').optional()
 
 export const cursorOf = ({ begunAt, key }: DeviceCallPosition): string => `${begunAt} ${key}`

@@ -22,18 +22,18 @@ type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodTy
   principal: Principal
   /** The rows that the caller may read. The scope is the first argument of queries. */
   scope: Scope
-  /** The name of the actor in rows. */
+  /** The name of the caller as rows name actors. */
   actor: string
-  /** The `Idempotency-Key`, or null. */
+  /** The `Idempotency-Key` of the request, or null. */
   key: string | null
-  /** The row that announced an agent's write. Null for people. */
+  /** The row that announced an agent's write. Null for a request of a person. */
   judged: IncidentEvent<'tool_started'> | null
   c: Context
 }
 
 type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A extends z.ZodType> = {
   method: 'get' | 'post' | 'put'
-  /** The path below `/api/v1`. */
+  /** The path of the operation below `/api/v1`. */
   path: string
   /** The required permission. An endpoint cannot be declared without one. */
   permission: Permission
@@ -44,23 +44,23 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   query?: Q
   body?: B
   bodyExample?: z.input<B>
-  /** Checks a body before its schema. Throws a Problem that a schema could not describe. */
+  /** Checks a body before its schema does. Throws a Problem that a schema could not describe. */
   checkBody?(body: unknown, c: Context, deps: ApiDeps): Promise<void>
   headers?: z.ZodObject
   answer: A
   example: z.input<A>
   status?: 200 | 201 | 202
-  /** An example for every other content type of the response. */
+  /** An example for every content type of the response except JSON. */
   downloads?: Record<string, string>
   /** True if the response is always one of `downloads`, never JSON. */
   isFile?: boolean
   /** True if the response has an `ETag`. A caller that already has this version gets 304. */
   hasEtag?: boolean
-  /** Statuses of refusals in addition to the common ones. */
+  /** Statuses of refusals in addition to the statuses that all operations have. */
   problems?: number[]
   /**
-   * The action with which agents may do this write. Any other write is refused for an agent,
-   * whatever its permissions.
+   * The action of an agent that this write carries out. Without an action, an agent may not send
+   * the write, whatever its permissions.
    */
   agent?: AgentAction
   /** True if the response contains a secret, and is therefore not stored. */
@@ -197,7 +197,7 @@ function buildRequest(spec: AnyEndpoint) {
     }),
     ...(spec.body && {
       body: {
-        // If an empty body is valid, the body may also be absent.
+        // Lets the body be absent if an empty body is valid.
         required: !spec.body.safeParse({}).success,
         content: { 'application/json': { schema: spec.body, example: spec.bodyExample } },
       },
@@ -233,7 +233,7 @@ async function onlyJson(c: Context, next: () => Promise<void>): Promise<undefine
   await next()
 }
 
-/** Builds the OpenAPI document of all operations, as it is served. */
+/** Builds the OpenAPI document of all operations, as the API serves it. */
 export function openApiDocument(app: OpenAPIHono<Env>): object {
   const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'Nightshift', version } })
   return boundIntegers(document) as object

@@ -11,7 +11,7 @@ import { questionType } from '../../domain/question.ts'
 import type { Context, Middleware } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** Refuses a principal without the permission. Every endpoint names a permission. */
+/** Refuses a principal who lacks the permission. Every endpoint names a permission. */
 export function permit(permission: Permission): Middleware {
   return async (c, next) => {
     const principal = c.get('principal')
@@ -29,8 +29,9 @@ export function permit(permission: Permission): Middleware {
 }
 
 /**
- * Limits a token for some incident types to these types. Reads the type from the path, and refuses
- * a path without an incident. A new operation is refused until its path is known here.
+ * Limits a token for some incident types to incidents of these types. Reads the incident from the
+ * path, and refuses a path without an incident. A new operation is refused until this function
+ * knows its path.
  */
 export function withinTypes(db: Db): Middleware {
   return async (c, next) => {
@@ -63,14 +64,14 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
 
 /**
  * The action behind an agent's request: its tool, and how the request becomes the arguments that
- * are compared. `params` and `body` are as sent, before a schema parsed them.
+ * are compared. `params` and `body` are as they were sent, before a schema parsed them.
  */
 export type AgentAction = {
-  /** The text for the OpenAPI document if one route serves several tools. */
+  /** The names of the tools for the OpenAPI document, if one route serves several tools. */
   tools?: string
   /**
-   * The tool. If one route serves several tools, the function reads the tool from the body, or
-   * returns null.
+   * The tool behind the request. If one route serves several tools, a function that reads the tool
+   * from the body, or returns null.
    */
   tool: string | ((body: Record<string, unknown>) => string | null)
   identity(
@@ -80,15 +81,15 @@ export type AgentAction = {
   ): Record<string, unknown> | Promise<Record<string, unknown> | null>
   /** True if the action needs an approval, which the run that announced it has used up. */
   approved?: boolean
-  /** True if a write needs such an approval, or the use of a standing grant. */
+  /** True if a write needs a used-up approval, or the use of a standing grant. */
   approvedWrites?: boolean
 }
 
 /**
  * Refuses an agent's write unless a run announced exactly this action: the log has `tool_started`
- * under the request's key with the same digest, for the current attempt. Otherwise the response is
- * `UNJUDGED`, and the incident gets a security event. People are not checked. A route without an
- * action is closed to agents.
+ * under the request's key with this digest, for the current attempt. Otherwise the response is
+ * `UNJUDGED`, and the incident gets a security event. Requests of people are not checked. A route
+ * without an action is closed to agents.
  */
 export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
   return async (c, next) => {
@@ -133,7 +134,7 @@ async function readSentBody(c: Context): Promise<Record<string, unknown>> {
   }
 }
 
-/** Writes a security event to the first existing incident among those named. */
+/** Writes a security event to the first of the named incidents that exists. */
 async function recordUnjudged(db: Db, named: unknown[], path: string, tool: string): Promise<void> {
   for (const id of named) {
     if (typeof id !== 'string' || !/^inc_[0-9a-z]{26}$/.test(id) || !(await incidentById(db, id))) continue

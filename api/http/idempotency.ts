@@ -29,17 +29,17 @@ function digestsOf(text: string): [stored: string, older: string] {
 }
 
 /**
- * Carries out a POST with an `Idempotency-Key` once. A repetition with the same body gets the
+ * Carries out a POST with an `Idempotency-Key` once. A repetition with the first body gets the
  * stored response, with another body a 422, and while the first request runs a 409. A 5xx or 429
- * decides nothing, so the key is released for a retry. The retry finds what the first request
- * opened.
+ * decides nothing, so the key is released for a retry. The retry finds the incident that the first
+ * request opened.
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {
     const header = c.req.header('idempotency-key')
     if (header === undefined) return await next()
     const key = idempotencyKey(header)
-    // The query is part of the key, because `dry_run=true` changes what the request does.
+    // Includes the query in the key, because `dry_run=true` changes what the request does.
     const route = `POST ${c.req.path}${new URL(c.req.url).search}`
     const place = { tokenId: c.get('principal').tokenId, route, key }
     const taken = await takeKey(db, place, digestsOf(await c.req.text()))

@@ -15,8 +15,8 @@ import {
 import { tools } from '../../tools/registry.ts'
 
 /**
- * Adds the metrics that every process reports with the same values: its version, and the counters
- * of the log.
+ * Adds the metrics with which every process reports equal values: its version, and the counters of
+ * the log.
  */
 export function sharedMetrics(db: Db, registers: Registry[]): void {
   new Gauge({
@@ -48,7 +48,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
     async collect() {
       this.reset()
       const counts = await openIncidentCounts(db)
-      // Limits the labels, because incident types come from alerts.
+      // Limits the number of labels, because incident types come from alerts.
       const named = await namedOf(
         db,
         'type',
@@ -135,7 +135,7 @@ export function createMetrics(db: Db) {
 export type Metrics = ReturnType<typeof createMetrics>
 
 const batch = 1000
-/** The most batches that one scrape reads. The next scrape continues. */
+/** Maximum number of batches that one scrape reads. The next scrape continues. */
 const batchesPerScrape = 20
 const toolNames: ReadonlySet<string> = new Set(tools.keys())
 /** Labels whose values come from outside. */
@@ -143,8 +143,9 @@ const bounded = ['model', 'provider']
 
 /**
  * Adds the counters of the log, which are stored as rows. Each scrape of an API or worker first
- * counts new rows, then reports the stored values. So every process reports the same, a restart
- * loses no count, and no row counts twice. The counters begin with the migration that added them.
+ * counts new rows, then reports the stored values. Every process therefore reports equal values, a
+ * restart loses no count, and no row counts twice. The counters begin with the migration that added
+ * them.
  */
 function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null
@@ -162,7 +163,7 @@ function safetyCounters(db: Db, registers: Registry[]): void {
     }
     for (const counter of made.values()) counter.reset()
     for (const count of counts) {
-      // Ignores a counter of another version, which stays stored.
+      // Ignores a counter that only another version knows. It stays stored.
       if (Object.hasOwn(safetyLabels, count.name)) made.get(count.name)?.inc(boundedLabels(count, named), count.value)
     }
   }
@@ -173,7 +174,7 @@ function safetyCounters(db: Db, registers: Registry[]): void {
       help,
       labelNames: [...safetyLabels[name]],
       registers,
-      // All counters share one read.
+      // Reads all counters at once.
       async collect() {
         reading ??= catchUp().finally(() => {
           reading = null

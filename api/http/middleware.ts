@@ -10,8 +10,8 @@ import type { Metrics } from './metrics.ts'
 import { answerProblem, Problem } from './problem.ts'
 
 /**
- * Gives each request an id for its response, problem and log lines. Uses the caller's id if it is
- * plain.
+ * Gives each request an id for its response, problem and log lines. Uses the id that the caller
+ * sent if it is plain.
  */
 export const requestId: Middleware = async (c, next) => {
   const given = c.req.header('x-request-id')
@@ -58,7 +58,7 @@ const headers = {
 
 /**
  * Forbids framing, type guessing, and caching unless the route allows it. A page sets its own
- * policy.
+ * content policy.
  */
 export const securityHeaders: Middleware = async (c, next) => {
   await next()
@@ -68,7 +68,7 @@ export const securityHeaders: Middleware = async (c, next) => {
 
 /**
  * Refuses a path or query that is not percent-encoded UTF-8 or contains NUL, so that the database
- * can store it and every route reads it in the same way.
+ * can store it and all routes read it alike.
  */
 export const readableAddress: Middleware = async (c, next) => {
   const url = c.req.raw.url
@@ -109,8 +109,8 @@ function repeated(path: string, query: string): Problem | null {
 type Declared = { literal: Map<string, Set<string>>; patterns: TrieRouter<string> }
 
 /**
- * Reads the methods of each path from the routes. A path that exists responds to other methods with
- * 405 and `Allow` (RFC 9110, 15.5.6).
+ * Reads the methods of each path from the routes. A known path responds with 405 and `Allow` to
+ * every other method (RFC 9110, 15.5.6).
  */
 export function declaredMethods(app: Hono<Env>) {
   let read: Declared | null = null
@@ -119,9 +119,7 @@ export function declaredMethods(app: Hono<Env>) {
     return read
   }
 
-  /**
-   * Prefers the literal path: `/config/effective` is not a key of `/config/{key}`, for any method.
-   */
+  /** Prefers the literal path: for no method is `/config/effective` a key of `/config/{key}`. */
   const onlyDeclared: Middleware = async (c, next) => {
     const own = declared().literal.get(c.req.path)
     if (own && !own.has(c.req.method)) throw refuseMethod(c, own)
@@ -141,7 +139,7 @@ function readRoutes(app: Hono<Env>): Declared {
   const literal = new Map<string, Set<string>>()
   const patterns = new TrieRouter<string>()
   for (const { method, path } of app.routes) {
-    // Skips ALL, which means middleware, not a route for every method.
+    // Skips ALL, which stands for middleware and not for a route of every method.
     if (method === 'ALL') continue
     patterns.add('ALL', path, method)
     if (!/[:*]/.test(path)) literal.set(path, withHead([...(literal.get(path) ?? []), method]))
@@ -162,7 +160,7 @@ function refuseMethod(c: Context, own: ReadonlySet<string>): Problem {
 const maxInventoryBytes = 48 * 1024 * 1024
 export const maxBodyBytes = 1024 * 1024
 
-/** Refuses a larger body, whatever its length header says. Calls `note` first. */
+/** Refuses a body above the limit, whatever its length header says. Calls `note` first. */
 export const limitBytes = (
   maxSize: number,
   note: (c: Context, problem: Problem) => Promise<void> = async () => {},
@@ -179,8 +177,8 @@ const limitToMax = limitBytes(maxBodyBytes)
 const limitInventory = limitBytes(maxInventoryBytes)
 
 /**
- * Limits the body of most routes. An inventory of 100,000 resources is a file of about 20 MB.
- * Alerts have a separate limit.
+ * Limits the body of most routes. An inventory file with 100,000 resources has about 20 MB. Alerts
+ * have their own limit.
  */
 export const limitBody: Middleware = (c, next) => {
   if (c.req.method === 'PUT' && /^\/api\/v1\/inventory(?:\/imports\/[^/]+)?$/.test(c.req.path))

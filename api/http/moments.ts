@@ -6,14 +6,14 @@ const day = `(?:[12]\\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\\d|2[0-8])|(?:0[13-9
 
 const time = '(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d\\.\\d{6}'
 
-/** A day that exists, such as `2026-11-21`. */
+/** A date that exists, such as `2026-11-21`. */
 export const calendarDay = z.string().regex(new RegExp(`^${day}$`), 'is not a day such as 2026-11-21')
 
-/** The pattern of a stored time on a day that exists. Cursors begin with it. */
+/** The pattern of a stored time on a date that exists. Cursors begin with such a time. */
 export const storedMoment = `${day}T${time}Z`
 
 /**
- * A time by RFC 3339 with any offset, converted to UTC, because PostgreSQL accepts no offset above
+ * A time in RFC 3339 with any offset, converted to UTC, because PostgreSQL accepts no offset above
  * 15:59.
  */
 export const moment = z.iso.datetime({ offset: true }).overwrite((text) => {

@@ -7,8 +7,8 @@ import { EffectRefused, type RefusalKind } from '../../effects/effect.ts'
 import type { Context, Hook } from '../deps.ts'
 
 /**
- * A refusal by RFC 9457, which may be thrown anywhere below a route, and becomes the response
- * unchanged.
+ * A refusal in the form of RFC 9457. Code anywhere below a route may throw it, and it becomes the
+ * response unchanged.
  */
 export class Problem extends Error {
   override name = 'Problem' as const
@@ -71,7 +71,7 @@ export function answerProblem(c: Context, problem: Problem): Response {
   })
 }
 
-/** The status for each kind of refusal in effects/. */
+/** The HTTP status for each kind of refusal in effects/. */
 const statuses: Record<RefusalKind, number> = {
   not_allowed: 403,
   not_found: 404,
@@ -131,7 +131,7 @@ export function toProblem(error: unknown): Problem {
   return new Problem(500, 'INTERNAL', "An internal error occurred. The API's log has the details.")
 }
 
-/** Refuses a request that does not fit its schema with 422, and names the fields. */
+/** Refuses a request that does not fit its schema with 422, and names the faulty fields. */
 export const invalidRequest: Hook = (result, c) => {
   if (result.success) return undefined
   const errors = listFaults(result.error).map(({ field, message }) => ({

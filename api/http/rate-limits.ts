@@ -7,21 +7,21 @@ import { type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from './problem.ts'
 
 /**
- * The limit of failed sign-ins, which allows for typing errors, and for a worker whose token has
+ * The limit of failed sign-ins. It allows for typing errors, and for a worker whose token has
  * expired.
  */
 export const failedAuthentications: RateLimit = { attempts: 20, seconds: 300 }
 
 /**
- * The limit of decisions, each of which takes two attempts. The period is short, because an
- * approval may be valid for only ten minutes.
+ * The limit of decisions. A decision takes two attempts. The period is short, because an approval
+ * may be valid for only ten minutes.
  */
 const decisionAttempts: RateLimit = { attempts: 20, seconds: 60 }
 
 /**
- * Counts a wrong token or code. Returns a problem after too many from one network. Valid tokens and
- * codes are never counted or refused, because behind a proxy all clients share one address, and one
- * client must not lock out the others.
+ * Counts a wrong token or code. Returns a problem after too many wrong ones from one network. Valid
+ * tokens and codes are never counted or refused: behind a proxy all clients share one address, and
+ * one client must not lock out the others.
  */
 export async function afterFailure(db: Db, c: Context): Promise<Problem | null> {
   const network = networkOf(getCallerAddress(c))
@@ -37,8 +37,8 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
       address: getCallerAddress(c),
     })
   }
-  // Alertmanager drops an alert after a 429 and repeats it after a 503, so no alert is lost if a
-  // new token comes in time.
+  // Uses 503 for alerts: Alertmanager drops an alert after a 429 and repeats it after a 503. No
+  // alert is lost if a new token is set in time.
   const status = c.req.path.startsWith('/api/v1/ingest/') ? 503 : 429
   return tooMany(status, 'Too many invalid tokens came from this address.', counted.retryAfterSeconds)
 }
@@ -66,8 +66,8 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
 }
 
 /**
- * The limit of test messages, which leave the site: enough to try a template, too few to annoy a
- * receiver.
+ * The limit of test messages, which are sent to receivers outside: enough to try a template, too
+ * few to annoy a receiver.
  */
 const webhookTests: RateLimit = { attempts: 10, seconds: 60 }
 
@@ -85,7 +85,7 @@ function tooMany(status: 429 | 503, detail: string, seconds: number): Problem {
 }
 
 /**
- * Returns the network of an address. For IPv6 this is the /64, because its owner has 2^64
+ * Returns the network of an address. For IPv6 this is the /64, because the owner of a /64 has 2^64
  * addresses.
  */
 export function networkOf(address: string): string {

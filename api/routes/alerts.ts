@@ -19,7 +19,7 @@ const listEndpoint = endpoint({
     status: alertState.optional(),
     source: z.string().max(100).optional(),
     q: z.string().max(200).optional(),
-    /** A resource as `kind:id`, with any of its names. */
+    /** A resource as `kind:id`, by any of its names. */
     resource: z
       .string()
       .max(300)

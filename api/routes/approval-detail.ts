@@ -21,7 +21,7 @@ import type { ApiDeps } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 import { dryRunJudge } from './judge.ts'
 
-/** Reads an approval with everything that its card shows, on the page and without JavaScript. */
+/** Reads an approval with all that its card shows, on the page with or without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
   const isPending = found.status === 'pending'
   const [evidence, incident, around, log, together, approvers, turns, deaths] = await Promise.all([
@@ -78,7 +78,7 @@ function unheardAtOf(log: readonly IncidentEvent[], { requestedAt }: Approval): 
   return unheard?.at ?? null
 }
 
-/** Lists the newest approval of each other call on the same card, in the order of the calls. */
+/** Lists the newest approval of each other call on this card, in the order of the calls. */
 async function listTogether(scope: Scope, { askedWith, callId }: Approval): Promise<Approval[]> {
   if (askedWith === null) return []
   const newestFirst = await listApprovals(scope, { askedWith }, { before: null, limit: 100 })
@@ -88,8 +88,8 @@ async function listTogether(scope: Scope, { askedWith, callId }: Approval): Prom
 }
 
 /**
- * Lists later writes of the same model response that were not yet requested, with their policy
- * decisions as of now.
+ * Lists later writes of the model response that were not yet requested, with the policy decisions
+ * that they would get now.
  */
 async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
   const answer = log.findLast(
@@ -118,7 +118,7 @@ async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly In
   return supposed
 }
 
-/** Returns null if judging takes too long, because a card must open in any case. */
+/** Returns null if a judgement takes too long, because a card must open in any case. */
 async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
   try {
     return await judged
@@ -130,8 +130,8 @@ async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
 
 /**
  * Returns why an approval cannot become a grant. An approval can become a grant only if its tool is
- * marked as grantable, has low or medium risk and needs one approver. Other calls need approval
- * every time.
+ * marked as grantable, has low or medium risk and needs one approver. Every other call needs
+ * approval each time.
  */
 export function refusalToGrant({ tool, risk, required }: Approval): string | null {
   const facts = toolFacts.get(tool)

@@ -44,7 +44,8 @@ form{margin:0;padding:0 0 .6rem}fieldset{border:0;margin:0;padding:0;min-width:0
 img{max-width:100%;height:auto}.said{padding:.6rem .8rem;border:2px solid light-dark(#8a4b00,#f3bd66);border-radius:5px}`
 
 /**
- * The content policy, which allows the one style sheet by its hash, no other style, and no script.
+ * The content policy of a card. It allows the card's style sheet by its hash, no other style, and
+ * no script.
  */
 export const plainPolicy = [
   "default-src 'none'",
@@ -68,8 +69,8 @@ export function plainSignIn(id: string, message: string | null): Html {
 }
 
 /**
- * Renders the card as on the page: action, risk, outcome, sections, dry run, exact arguments, next
- * calls, expiry, and the two decisions.
+ * Renders the card with the content that the page shows: action, risk, outcome, sections, dry run,
+ * exact arguments, next calls, expiry, and the two decisions.
  */
 export function plainApproval(
   approval: Approval &
@@ -102,7 +103,7 @@ ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval, now) : ht
   )
 }
 
-/** Renders a section. Warnings are in a box, and the reason lists its rows. */
+/** Renders a section of the card. Warnings are in a box, and the reason lists its log rows. */
 function sectionHtml(
   { name, title, sentences, warns }: CardSection,
   approval: Parameters<typeof evidenceHtml>[0],
@@ -138,7 +139,7 @@ function runHtml(run: CallRun | null): Html | '' {
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 
-/** Renders the other calls of the model's response on this card: effect, state, and their pages. */
+/** Renders the other calls of the response on this card: effect, state, and their pages. */
 function togetherHtml({ together }: Pick<ApprovalDetail, 'together'>): Html | '' {
   if (together.length === 0) return ''
   const each = together.map(
@@ -208,8 +209,8 @@ ${plan.standing === null ? '' : html`<p>${text(formatStanding(plan.standing))}</
 }
 
 /**
- * Renders the attachments of the dry run: pictures, the first lines of texts, and what was left
- * out.
+ * Renders the attachments of the dry run: pictures, the first lines of texts, and sentences about
+ * what was left out.
  */
 function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: Approval): Html {
   const each = attachments.map((one) => {
@@ -224,7 +225,7 @@ function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: App
   return html`${each}${notes.length > 0 ? html`<div class="said"><ul>${notes}</ul></div>` : ''}`
 }
 
-/** Renders a check box for each host of which only a person can state that it is off. */
+/** Renders a check box for each host that only a person can state to be off. */
 function hostsHtml(deaths: readonly JudgedDeath[]): Html[] {
   return hostsToSay(deaths).map(
     (host) =>
@@ -262,7 +263,7 @@ ${body}</main></body></html>`
 }
 
 const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
-/** Blanks that look like a space but do not separate words in a shell. */
+/** Characters that look like a space but do not separate words in a shell. */
 const oddBlank = /[^\P{Zs} ]/gu
 
 /**
@@ -273,7 +274,7 @@ function text(value: string): string {
   return value.replace(odd, nameOfCharacter)
 }
 
-/** Renders data exactly. */
+/** Renders data exactly, character by character. */
 function exactHtml(value: unknown): Html {
   return html`<pre dir="ltr">${text(JSON.stringify(value, null, 2).replace(oddBlank, nameOfCharacter))}</pre>`
 }

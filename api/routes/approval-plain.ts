@@ -21,7 +21,7 @@ import { signpostId } from './signpost.ts'
 
 /**
  * An approval without JavaScript, for a phone's mail reader and a minimal browser. The usual rules
- * apply: session, Origin, permission, and a token for this one decision.
+ * apply: session, Origin, permission, and a token for exactly this decision.
  */
 export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { db, publicUrl } = deps
@@ -62,7 +62,7 @@ type Form = {
   category?: string
   reason?: string
   also: string[]
-  /** The hosts that were ticked as off. */
+  /** The hosts that the person ticked as off. */
   hostIsOff: string[]
 }
 type Said = { text: string; status: number }
@@ -88,10 +88,10 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
       text: 'Nothing was decided. A ticked call is not on this card, or must be decided on its own page.',
       status: 422,
     }
-  // Decides the form's own call last, so that the other calls are decided when the run continues.
+  // Decides the form's own call last, so that all calls are decided when the run continues.
   for (const [recorded, each] of [...also, id].entries()) {
-    // Uses the statement that a host is off only for this plan, not for a plan that is ticked
-    // beside it.
+    // Uses the statement that a host is off only for this plan, not for another plan that is
+    // ticked.
     const own = each === id && form.decision === 'approve' && form.hostIsOff.length > 0
     const said = await decideOne(deps, c, each, principal, { ...verdict, ...(own && { hostIsOff: form.hostIsOff }) })
     if (said.status !== 200 && recorded > 0)
@@ -107,7 +107,8 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
 type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'> & Partial<Pick<DecisionBody, 'hostIsOff'>>
 
 /**
- * Lists the ticked calls, the last first. Null if one of them is not on this card, or is critical.
+ * Lists the ticked calls, the last first. Null if a ticked call is not on this card, or is
+ * critical.
  */
 async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
   if (also.length === 0) return []
@@ -165,8 +166,8 @@ async function show(c: Context, deps: ApiDeps, id: string, principal: Principal,
 
 function answerHtml(c: Context, page: ReturnType<typeof plainApproval>, status: number) {
   c.header('content-security-policy', plainPolicy)
-  // Sets `same-origin`, because with `no-referrer` a browser would send a null origin from this
-  // page's form.
+  // Sets `same-origin`: with `no-referrer` a browser would send a null origin with the form of this
+  // page.
   c.header('referrer-policy', 'same-origin')
   return c.html(page, status as 200)
 }
@@ -177,7 +178,7 @@ function idOf(c: Context): string {
   return id
 }
 
-/** Reads the form of a browser, and accepts nothing else. */
+/** Reads the form that a browser sends. Refuses a body in any other form. */
 async function formOf(c: Context): Promise<Form> {
   requireMediaType(c, ['application/x-www-form-urlencoded'])
   // Removes U+0000, which no person types in a reason.

@@ -32,12 +32,10 @@ import { dryRunJudge } from './judge.ts'
 const params = z.object({ id: z.string().max(100) })
 const tag = 'approvals'
 
-// The longest time of "not now": a day, and the hour that a clock change may add.
+// Maximum milliseconds of a "not now": a day, and the hour that a clock change may add.
 const maxAgainMs = 25 * 3_600_000
 
-/**
- * Refuses an invalid time of "not now", which is a denial with an end: a future time within a day.
- */
+/** Refuses an invalid end of a "not now", which must be a time in the future within a day. */
 function refuseBadMoment(decided: Decision, at: string, now: string): void {
   const inMs = Date.parse(at) - Date.parse(now)
   const message =
@@ -51,7 +49,7 @@ function refuseBadMoment(decided: Decision, at: string, now: string): void {
   throw new Problem(422, 'INVALID', `askAgainAt: ${message}.`, { fields: { errors } })
 }
 
-/** Milliseconds to notify a run. A run that is not notified reads the row within a minute. */
+/** Milliseconds to notify a run. A run that is not notified reads the decision within a minute. */
 const wakeWithinMs = 2_000
 
 const listApprovalsEndpoint = endpoint({
@@ -159,7 +157,7 @@ const decideEndpoint = endpoint({
     const asked = body.decision === 'approve' ? await askForDecision(deps, id) : undefined
     const request = { ...body, approvalId: id, incidentId: null, caller, via, ...(asked && { asked }) }
     if (body.askAgainAt) refuseBadMoment(body.decision, body.askAgainAt, await databaseTime(deps.db))
-    // Refuses a foreign token as foreign, whatever else was sent.
+    // Checks the token first: a foreign token is refused as foreign, whatever else was sent.
     if ((body.args || body.grant) && (await isTokenFor(deps.db, request))) {
       if (body.args) await refuseBadEdit(deps, id, body.decision, { args: body.args, who: caller })
       if (body.grant) await refuseBadGrant(scope, id, body.decision, body.args !== null)
@@ -214,8 +212,8 @@ async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'de
 }
 
 /**
- * Refuses an edit that the judge would refuse, before anything changes, so that the person sees the
- * reason.
+ * Refuses changed arguments that the judge would refuse, before anything is stored, so that the
+ * person sees the reason.
  */
 async function refuseBadEdit(
   deps: ApiDeps,

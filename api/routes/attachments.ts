@@ -7,8 +7,8 @@ import { notFound } from '../http/problem.ts'
 const types: Record<Attachment['kind'], string> = { text: 'text/plain; charset=utf-8', png: 'image/png' }
 
 /**
- * The content policy for attachments: they load and run nothing and do not belong to this site,
- * even when shown alone.
+ * The content policy for attachments: an attachment loads and runs nothing and does not belong to
+ * this site, even when it is shown alone.
  */
 const policy = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
@@ -46,7 +46,7 @@ export const attachmentRoutes = endpoint({
   },
 })
 
-/** Makes a file name of plain letters, with the right ending. */
+/** Makes a file name of plain letters, with the ending of the attachment's kind. */
 function toFileName({ name, kind }: Attachment): string {
   const plain = name.replace(/\.(?:png|txt)$/i, '').replace(/[^A-Za-z0-9_-]+/g, '-')
   return `${plain.replace(/^-+|-+$/g, '') || 'attachment'}.${kind === 'png' ? 'png' : 'txt'}`

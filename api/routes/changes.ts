@@ -97,7 +97,7 @@ const nearEndpoint = endpoint({
   },
 })
 
-/** The most rows for a summary of 2 kB. */
+/** Maximum number of rows for a summary of 2 kB. */
 const maxSummarized = 30
 
 const summaryEndpoint = endpoint({

@@ -12,7 +12,8 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 /**
- * Routes for the pages of clusters, nodes and workloads, with what the cluster's source reads now.
+ * Routes for the pages of clusters, nodes and workloads, with facts that are read from the
+ * cluster's source for each request.
  */
 
 const tag = 'clusters'
@@ -21,7 +22,7 @@ const params = z.object({ kind: resourceKind, id: z.string().min(1).max(128) })
 type Read<T> = (source: Source, resource: ResourceRef & { name: string }) => Promise<T | null>
 
 /**
- * Reads from the resource's cluster. 404 if no cluster has the resource, 424 with a code if the
+ * Queries the cluster of a resource. 404 if no cluster has the resource, 424 with a code if the
  * cluster does not respond.
  */
 async function askCluster<T>({ db }: ApiDeps, { kind, id }: ResourceRef, read: Read<T>): Promise<T> {

@@ -31,14 +31,14 @@ import { answerEffect } from './effects.ts'
 import { incidentId } from './examples.ts'
 
 /**
- * Routes for a database server: its present state, and its four writes with dry run, write and
+ * Routes for a database server: its current state, and its four writes with dry run, write and
  * verification.
  */
 
 const tag = 'databases'
 const params = z.object({ name: sourceName })
 
-/** The subject of a write, as in a query and in a body. */
+/** The subject of a write, as a query and a body contain it. */
 type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
 
 /** Returns the schema for the body of a write, with exactly its fields. */
@@ -89,7 +89,7 @@ const stateEndpoint = endpoint({
   params,
   answer: databaseState.extend({
     samples: z.array(databaseSample),
-    /** True if an admin allowed statements of a model, which may read rows of the tables. */
+    /** True if an admin allowed SQL statements of a model, which may read rows of tables. */
     allowsStatements: z.boolean(),
   }),
   example: {

@@ -15,7 +15,7 @@ import { incidentId } from './examples.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
-/** Both sides of an audit, in pages: rows about calls to a device, and the device's journal. */
+/** The two sides of an audit, in pages: rows about calls to a device, and its journal. */
 export const deviceAuditRoutes = [
   endpoint({
     method: 'get',

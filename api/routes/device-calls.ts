@@ -82,7 +82,7 @@ const callDeviceEndpoint = endpoint({
   problems: [404, 412, 424, 429, 502, 504],
   agent: {
     tools: 'the device tool of its capability, or `search_logs`',
-    // Names no tool for a dry run, which is part of a preparation and reads its call from rows.
+    // Names no tool for a dry run, which is a part of a preparation and reads its call from rows.
     tool: (sent) => (sent.rehearse === true ? null : toolOf(sent)),
     identity: async ({ id }, sent) => identityOf(id ?? '', sent),
     approvedWrites: true,
@@ -171,7 +171,7 @@ const observationEndpoint = endpoint({
   },
 })
 
-/** Finds the tool behind a request. Null if no tool makes such a request. */
+/** Finds the tool whose calls make this request. Null if no tool makes it. */
 function toolOf(sent: Record<string, unknown>): string | null {
   const known = knownCapability.safeParse(sent.capability)
   if (!known.success) return null
@@ -179,7 +179,7 @@ function toolOf(sent: Record<string, unknown>): string | null {
   return sent.tool === undefined || sent.tool === name ? name : sent.tool === calledBy ? calledBy : null
 }
 
-/** Returns exactly the arguments of the tool, for which the judge computed the digest. */
+/** Returns exactly the arguments of the tool over which the judge computed the digest. */
 function identityOf(id: string, sent: Record<string, unknown>): Record<string, unknown> | null {
   const tool = tools.get(toolOf(sent) ?? '')
   if (!tool || typeof sent.args !== 'object') return null
@@ -222,8 +222,8 @@ async function askRead(
 }
 
 /**
- * Summarizes a log as templates for a model. The complete text is stored under its digest, like a
- * source's.
+ * Summarizes a log as templates for a model. The complete text is stored under its digest, like the
+ * response of a source.
  */
 async function toReading(
   deps: ApiDeps,
@@ -253,7 +253,7 @@ async function toReading(
   }
 }
 
-/** Returns the response to a write on a device. A failure has the device's own code. */
+/** Returns the response to a write on a device. A failure has the code that the device reported. */
 function answerDeviceEffect(effect: WriteRecord): Record<string, unknown> {
   const { key, status, detail, result } = effect
   if (status === 'failed' && typeof result.error === 'string') {

@@ -113,7 +113,7 @@ const setDeviceEndpoint = endpoint({
       }
       const made = (await deviceById(trx, id)) as DeviceRow
       if (before?.enrolledAt) await renewManifest(trx, mesh, made)
-      // Ends a connection that the agent still has, because the agent listens from now on.
+      // Ends a connection that the agent still has, because the agent only listens from now on.
       if (before && made.url !== null) await forbidConnection(trx, id)
       await recordAudit(trx, {
         who: principal.name,
@@ -139,9 +139,9 @@ const enrolDeviceEndpoint = endpoint({
     device: z.string(),
     token: z.string(),
     expiresAt: z.string(),
-    /** The address of this API for people, if it is known. */
+    /** The address of this API for people, if the address is known. */
     url: z.string().nullable(),
-    /** SHA-256 of the authority that signed its certificate, if it is the site's own authority. */
+    /** SHA-256 of the authority of the API's certificate, if the installation has its own. */
     caSha256: z.string().nullable(),
   }),
   example: {
@@ -248,9 +248,7 @@ const listDeviceCallsEndpoint = endpoint({
   },
 })
 
-/**
- * Finds the resource of a new device, which has to be in the inventory and have no other device.
- */
+/** Finds the resource of a new device. It must be in the inventory and have no device yet. */
 async function freeResource(trx: Trx, id: string, given: DeviceBody['resource']) {
   const named = await executableNamed(trx, given?.id ?? id)
   if (!named || (given && given.kind !== named.kind)) {

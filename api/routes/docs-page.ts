@@ -14,7 +14,7 @@ type Document = { info: { title: string; version: string }; paths?: Record<strin
 
 type Html = ReturnType<typeof html>
 
-/** Renders the OpenAPI document as one page that loads no other files. */
+/** Renders the OpenAPI document as one page that loads no further files. */
 export function docsPage(openApi: object): Html {
   const document = openApi as Document
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>

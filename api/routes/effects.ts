@@ -35,12 +35,12 @@ export const effectRoutes = endpoint({
 })
 
 /**
- * Returns the response to a write that is done. Otherwise throws a problem with the reason, or with
- * the key for further queries.
+ * Returns the response to a write that is done. Otherwise throws a problem with the reason of the
+ * failure, or with the key for further queries.
  */
 export function answerEffect(effect: WriteRecord): { detail: string; key: string } & Record<string, unknown> {
   const { key, status, detail } = effect
-  // Leaves out the job, which is recorded for later reads and which the caller knows.
+  // Leaves out the job, which is recorded for later reads and which the caller already knows.
   const { job: _, ...result } = effect.result
   if (status === 'done') return { detail, ...result, key }
   const fields = { key, result }

@@ -17,7 +17,7 @@ import { afterFailure } from '../http/rate-limits.ts'
 
 const shown = z.strictObject({
   token: z.string().regex(/^nst_[\w-]{43}$/, 'is not an enrolment token'),
-  /** The public half of the key that a connecting agent made. */
+  /** The public half of the key that the connecting agent made. */
   agent_key: z.string().max(200).optional(),
 })
 
@@ -52,7 +52,7 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
     return c.json(enrolled, 201)
   })
 
-  // Needs no sign-in, because an agent that enrols compares the authority with the digest in its
+  // Needs no sign-in, because an enrolling agent compares the authority with the digest in its
   // token.
   app.get('/mesh/authority', (c) => {
     const { authority } = requireMesh(deps)
@@ -76,8 +76,8 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
 }
 
 /**
- * Requires that an agent enrols in the way for which its device was added. Otherwise it is refused,
- * and the token stays valid.
+ * Requires that an agent enrols in the way for which its device was added: it listens or it
+ * connects. Otherwise the enrolment is refused, and the token stays valid.
  */
 function requireThatWay({ id, url }: DeviceRow, agentKey: string | null): void {
   if (agentKey !== null && readPublicKey(agentKey) === null)
@@ -98,7 +98,7 @@ async function read(c: Context) {
   return parsed.data
 }
 
-/** Records the refusal in the audit unless there were too many, without the token. */
+/** Records a refused enrolment in the audit log, without the token. Limits the records. */
 async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Problem> {
   const flood = await afterFailure(db, c)
   if (flood) return flood
@@ -113,14 +113,14 @@ async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Pro
 }
 
 /**
- * The address of a device: TLS, or plain HTTP where no third party can listen, which is this
- * machine, or a private network such as WireGuard's.
+ * The address of a device: TLS, or plain HTTP where no third party can listen: on this machine, or
+ * in a private network such as WireGuard's.
  */
 const deviceUrl = z
   .url({ protocol: /^https?$/ })
   .max(500)
   .refine((text) => {
-    // Accepts text that is not a URL here, because this check also runs for it.
+    // Accepts a text that is not a URL, because another check refuses it.
     if (!URL.canParse(text)) return true
     const url = new URL(text)
     if (url.username || url.password || url.search || url.hash) return false
@@ -128,14 +128,14 @@ const deviceUrl = z
     return ['loopback', 'private'].includes(kindOfAddress(url.hostname))
   }, 'must be https, or http to an address of this machine or a private network, and nothing but scheme, host, port and path')
 
-/** Settings of a device, which an admin makes. */
+/** Settings that an admin makes for a device. */
 export const deviceBody = z.strictObject({
   /**
-   * The resource of the device. If absent for a new device, the node, host or VM with the same
+   * The resource of the device. If absent for a new device, the node, host or VM with the device's
    * name.
    */
   resource: executable.optional(),
-  /** The address of the agent. Null if the agent connects to the API. */
+  /** The address at which the agent listens. Null if the agent connects to the API. */
   url: deviceUrl.nullable(),
   urlEnv: z
     .string()

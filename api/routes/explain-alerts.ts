@@ -7,7 +7,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { siteWords, unparsable } from './ingest.ts'
 
-/** A stored body of an alert sender, as text. */
+/** A stored request body of an alert sender, as text. */
 const explainedBody = z.strictObject({
   dialect: z.enum(Object.keys(dialects) as [string, ...string[]]),
   body: z.string().min(1).max(1_000_000),

@@ -22,8 +22,8 @@ const exampleGrant: z.input<typeof standingGrant> = {
 }
 
 /**
- * Routes for standing grants, which are approvals that count again for the same action. A decision
- * makes them.
+ * Routes for standing grants, which are approvals that count again for one action. A decision makes
+ * a standing grant.
  */
 export const grantRoutes = [
   endpoint({

@@ -10,10 +10,10 @@ type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
  * Routes for health. Live: the process runs. Ready: no other replica would do better, because this
  * replica is not stopping, and its database had the schema of this build. A database that cannot be
  * reached affects all replicas; this replica then responds with 503 and `Retry-After`, and the page
- * Health shows it.
+ * Health shows the failure.
  */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
-  /** Whether the database had the schema when it last responded. */
+  /** Whether the database had the schema of this build when it last responded. */
   let hadSchema = false
   app.get('/livez', (c) => c.json({ status: 'ok' }))
 
@@ -57,7 +57,7 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   })
 }
 
-/** Lists what Temporal lacks for the queue. Another check tests whether Temporal responds. */
+/** Lists what Temporal lacks for the queue. Whether Temporal responds is a separate check. */
 function lacksOf(queue: QueueState | null | undefined): string[] {
   if (!queue) return []
   return [
@@ -66,7 +66,7 @@ function lacksOf(queue: QueueState | null | undefined): string[] {
   ]
 }
 
-/** Runs one check and reports its result. Calls `isRequired` only after the check. */
+/** Runs one check and reports its result. `isRequired` is called only after the check. */
 async function checked(isRequired: () => boolean, check: () => Promise<void>): Promise<Check> {
   try {
     await check()

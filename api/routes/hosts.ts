@@ -19,8 +19,8 @@ import { resourceParams, staleFlag } from './resources.ts'
 
 export const tag = 'platform'
 /**
- * The VMs of the host and what they use now. Null while the platform cannot be reached, because
- * running VMs are then unknown.
+ * The VMs of the host and the capacity that they use now. Null while the platform cannot be
+ * reached, because nobody knows then which VMs run.
  */
 const use = z
   .object({
@@ -78,7 +78,7 @@ function describeHost(row: HostRow, taken: HostUse = noUse, fresh: { stale: bool
   return withHealth({ ...row, status: healthOfHost[row.state], use: now }, fresh)
 }
 
-/** Refuses an unknown rack or region, because an empty list would mean that it has no hosts. */
+/** Refuses an unknown rack or region. An empty list would mean that it has no hosts. */
 function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: string | undefined): void {
   const known = [...new Set(all.map((each) => each[field]))].sort()
   if (name === undefined || known.includes(name)) return

@@ -27,7 +27,8 @@ import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
 /**
- * Milliseconds for a signal to a run. A run that gets no signal finds the new status in its rows.
+ * Milliseconds for a signal to a run. A run that gets no signal finds the new status of its
+ * incident in the database.
  */
 const tellWithinMs = 2_000
 
@@ -113,7 +114,7 @@ const cancelEndpoint = endpoint({
   params: incidentParams,
   body: z.strictObject({
     reason: writtenText(3, 2000),
-    /** The time from which an alert that still fires is investigated. */
+    /** The time from which an alert that still fires is investigated again. */
     until: moment.optional(),
   }),
   bodyExample: { reason: 'A planned failover, nothing to investigate.', until: '2026-11-22T18:00:00Z' },
@@ -188,7 +189,8 @@ const investigateEndpoint = endpoint({
 })
 
 /**
- * Returns only the fields that were sent, because an action is the same only with the same fields.
+ * Returns only the fields that were sent, because two actions are equal only if they have equal
+ * fields.
  */
 function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
@@ -205,8 +207,8 @@ function secondsUntil(until: string): number {
 type By = { scope: Scope; actor: string; judged: Parameters<typeof toRowKey>[0] }
 
 /**
- * Closes an incident once, also if several requests compete. A run that works on it gets a signal;
- * its rows stop it anyway.
+ * Closes an incident once, even if several requests compete. An active run gets a signal; without
+ * the signal, the closed incident stops it too.
  */
 async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor, judged }: By, tell = true) {
   const before = await requireIncident(scope, id)
@@ -228,7 +230,8 @@ async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor
 }
 
 /**
- * Stores the request to cancel as a row, which the run reads when it ends. Null if there is no run.
+ * Stores the request to cancel as a row, which the run reads when it ends. Null if the incident has
+ * no run.
  */
 async function requestCancel(
   deps: ApiDeps,
@@ -254,9 +257,9 @@ async function requestCancel(
 }
 
 /**
- * Assigns an incident to a person, from API or Slack. A run is first requested to end, so that it
+ * Assigns an incident to a person, from API or Slack. A run is first asked to end, so that it
  * verifies a running write and hands over. Without a run, the person has the incident at once.
- * Returns whether the person has it now.
+ * Returns whether the person has the incident now.
  */
 export async function takeForPerson(deps: Pick<ApiDeps, 'db' | 'runs'>, id: string, by: Person): Promise<boolean> {
   const taken = await deps.db.transaction().execute((trx) => takeIncident(trx, id, by))

@@ -19,8 +19,8 @@ import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
 /**
- * Number of rows per page. A complete log is read more often than a page, and most logs are shorter
- * than this.
+ * Number of log rows per page. A complete log is read more often than a page, and most logs have
+ * fewer rows.
  */
 const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
@@ -115,8 +115,8 @@ const appendEventEndpoint = endpoint({
         actor,
         turn: judged?.turn ?? null,
         stepKey: toRowKey(judged, 'commented'),
-        // Marks an action that claims success if no write of the attempt held, because readers rely
-        // on the action.
+        // Marks an action that claims success if no write of the attempt was verified, because
+        // readers rely on the action.
         detail: isUnproved ? `${detail} [not verified: no write of this attempt was verified]` : detail,
         metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
       })
@@ -132,7 +132,7 @@ async function hasHeld(trx: Trx, id: string, attempt: number): Promise<boolean> 
 
 type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
 
-/** Finds the hypothesis of a row, or the number of a new one. Null if the row is about none. */
+/** Finds a row's hypothesis, or the number of a new one. Null if the row is about none. */
 async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHypothesis | null> {
   if (said.hypothesis === undefined) return null
   const attempt = (await lockIncident(trx, id))?.attempt ?? 0

@@ -39,7 +39,8 @@ const permissionOf: Record<PersonAction, Permission> = {
 }
 
 /**
- * The most members of a group that the page lists, because a group may have thousands of followers.
+ * Maximum number of members of a group that the page lists. A group may have thousands of
+ * followers.
  */
 const shownOfGroup = 50
 
@@ -62,7 +63,8 @@ const ruleEndpoint = endpoint({
     const alert = (await alertsOf(deps.db, id)).at(-1)
     if (!alert) return { rule: null }
     const told = await readContext('rule', await listSources(deps.db), alert, deps.sources)
-    // Leaves out a source that does not respond, because its health already shows this.
+    // Leaves out a source that does not respond, because the health of the source already shows
+    // this.
     const found = told.find((each) => !('notRead' in each)) ?? null
     return { rule: found as z.input<typeof ruleAnswer>['rule'] }
   },
@@ -199,7 +201,7 @@ function titleOf(raw: unknown): string | null {
   return typeof title === 'string' ? title : null
 }
 
-/** Returns the newest run, with its page if Temporal has one. */
+/** Returns the newest run of an incident, with its page at Temporal if there is one. */
 function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   if (attempt === 0) return null
   const workflowId = investigationId({ incidentId: id, attempt })
@@ -208,10 +210,10 @@ function workflowOf({ temporalPage }: ApiDeps, { id, attempt }: Incident) {
   return { id: workflowId, url: new URL(path, temporalPage.url).href }
 }
 
-/** The reason why a person's direct write cannot be marked as expected. */
+/** Why a person's direct write cannot be marked as expected. */
 export const nothingFires = "This is a person's own write, so there is no alert that could be expected."
 
-/** Returns why a person may not do an action. `isOwn` is true for a write that this person made. */
+/** Returns why a person may not take this action. `isOwn`: this person made the write. */
 function refusal(each: PersonAction, found: Incident, principal: Principal, isOwn: boolean): string | null {
   const permission = permissionOf[each]
   if (!permissionsOf(principal).includes(permission))

@@ -40,7 +40,7 @@ import { eventExample, incidentExample } from './examples.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
 const tag = 'incidents'
-/** Milliseconds for Temporal. The page requests this every few seconds and must not wait for it. */
+/** Milliseconds for Temporal. The page requests this every few seconds and must not wait. */
 const askWithinMs = 500
 
 const lastExample = { seq: 7, kind: 'tool_finished' as const, detail: eventExample.detail, at: eventExample.at }
@@ -52,7 +52,7 @@ function briefly(event: IncidentEvent | undefined) {
   return { seq, kind, detail: detail.length > 300 ? `${detail.slice(0, 299)}…` : detail, at }
 }
 
-/** Reads the incident, or throws a 404 that names it. */
+/** Reads the incident, or throws a 404 that names its id. */
 export async function requireIncident(scope: Scope, id: string): Promise<Incident> {
   const found = await incidentById(scope.db, id)
   if (!found) throw await goneOrMissing(scope.db, id)
@@ -67,7 +67,8 @@ export async function goneOrMissing(db: ApiDeps['db'], id: string): Promise<Prob
 }
 
 /**
- * Finds the incident's place in the queue. Only Temporal's Schedule shows whether the agent is off.
+ * Finds the incident's place in the queue. Only the queue's Schedule at Temporal shows whether the
+ * agent is off.
  */
 async function placeOf(
   scope: Scope,
@@ -266,8 +267,8 @@ const listDeliveriesEndpoint = endpoint({
       nextAt: z.string(),
       finishedAt: z.string().nullable(),
       /**
-       * The latest time of a delayed page. The other fields tell why it was sent, or was not
-       * needed.
+       * The latest time at which a delayed page is sent. The other fields show why it was sent, or
+       * was not needed.
        */
       holdUntil: z.string().nullable(),
       releasedWhy: z.string().nullable(),

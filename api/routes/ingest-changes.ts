@@ -81,8 +81,8 @@ const route = createRoute({
 })
 
 /**
- * Routes for senders with a secret and without a token, which run before token authentication, and
- * pass other requests on.
+ * Routes for senders with a secret and without a token. They run before token authentication, and
+ * pass on every other request.
  */
 export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
   const takeProven: Middleware = async (c, next) => {
@@ -110,7 +110,7 @@ async function readSecret({ db }: ApiDeps, setting: string): Promise<string | nu
 }
 
 export function ingestChangeRoutes(router: Router, deps: ApiDeps): void {
-  // Passes the bytes unchanged to the sender's parser. The schema above only documents them.
+  // Passes the bytes unchanged to the parser of the sender. The schema above only documents them.
   router.openAPIRegistry.registerPath(route)
   router.post('/ingest/change', every(permit('ingest')), (c) => take(deps, c, readSender(c)))
 }

@@ -21,16 +21,16 @@ import { finishTake } from './incident-endings.ts'
 type Taken = { outcome: 'taken' | 'recorded' | 'ignored'; why: string }
 
 /**
- * The highest age of an accepted request in milliseconds. PagerDuty retries for twenty minutes, and
- * its requests are remembered for an hour.
+ * Maximum age of an accepted request in milliseconds. PagerDuty retries for twenty minutes, and
+ * Nightshift remembers a request for an hour.
  */
 const maxAgeMs = 50 * 60_000
 
 const path = '/api/v1/ingest/pagerduty/:name'
 
 /**
- * The route for PagerDuty's V3 webhooks. Accepts only PagerDuty's signature with the destination's
- * secret, no token or cookie. Runs before token authentication.
+ * The route for PagerDuty's V3 webhooks. Accepts only requests that are signed with the
+ * destination's secret; a token or cookie has no effect. Runs before token authentication.
  */
 export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)
@@ -39,7 +39,7 @@ export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const destination = await destinationByName(systemScope(deps.db), name)
     const bytes = new Uint8Array(await c.req.arrayBuffer())
     const secret = destination?.kind === 'pagerduty' ? destination.secrets.webhookSecret : undefined
-    // Does the same work and returns the same response, whether or not the destination exists.
+    // Computes the signature and returns one response, whether or not the destination exists.
     const isProven = isSigned(secret ?? '', c.req.header('x-pagerduty-signature'), bytes)
     if (!secret || !isProven) {
       deps.log.warn({ destination: name }, 'a webhook of PagerDuty has no valid signature')

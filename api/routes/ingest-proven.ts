@@ -8,8 +8,8 @@ import { afterFailure } from '../http/rate-limits.ts'
 import { noteRefused, takeBody } from './ingest.ts'
 
 /**
- * Senders that sign their alerts. If the setting is set, each delivery is verified, and none needs
- * a token.
+ * Senders that sign their alerts. If the setting is set, each delivery is verified, and no delivery
+ * needs a token.
  */
 const proofs = [{ dialect: 'pagerduty', setting: 'alert.pagerduty_secret', header: 'x-pagerduty-signature', isSigned }]
 

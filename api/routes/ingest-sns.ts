@@ -12,20 +12,22 @@ import { noteRefused, takeBody } from './ingest.ts'
 
 const dialect = 'cloudwatch'
 /**
- * The oldest accepted message. SNS retries for an hour, so an older signed message may be a replay.
+ * Maximum age of an accepted message in milliseconds. SNS retries for an hour, so an older signed
+ * message may be a replay.
  */
 const maxAgeMs = 2 * 60 * 60_000
 
 const maxCertificates = 50
 const certificateMs = 24 * 60 * 60_000
 /**
- * The most fetches of certificates, because an attacker may name certificates that do not exist.
+ * Maximum number of fetches of certificates at once. An attacker may name certificates that do not
+ * exist.
  */
 const maxFetches = 3
 
 /**
  * The route for Amazon SNS, which sends no token. Accepts only messages that SNS signed, for a
- * confirmed topic. Runs before token authentication, and passes other requests on.
+ * confirmed topic. Runs before token authentication, and passes on every other request.
  */
 export function snsRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const certificateAt = certificates(deps)
@@ -67,8 +69,8 @@ async function takeMessage(deps: ApiDeps, c: Context, certificateAt: Certificate
 }
 
 /**
- * Treats an alarm of another account than the topic's as separate, so that it ends no alert of the
- * topic's account. Ignores an alarm if a later state is known.
+ * Treats an alarm of another account than the topic's as a separate alert, so that it ends no alert
+ * of the topic's account. Ignores an alarm if a later state of the alarm is known.
  */
 async function siftAlarms({ db, log }: ApiDeps, message: SnsMessage, received: readonly Alert[]) {
   const { topicArn } = message
@@ -92,7 +94,7 @@ const keepApart = (alert: Alert, topicArn: string, account: string): Alert => ({
   },
 })
 
-/** Stores a request to confirm a topic for a person, because an unknown topic may send one too. */
+/** Stores a request to confirm a topic until a person decides, because anybody can send one. */
 async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMessage): Promise<object> {
   if (subscribeUrl === null || !(await askForSnsTopic(deps.db, topicArn, subscribeUrl)))
     throw new Problem(503, 'TOO_MANY_TOPICS', 'Too many topics wait for a person already. Try again later.')
@@ -108,8 +110,8 @@ async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMes
 }
 
 /**
- * Returns the certificates of SNS by address. `readSnsMessage` checks them, and each is fetched
- * once a day.
+ * Returns a reader of SNS certificates by address. `readSnsMessage` checks the addresses, and a
+ * certificate is fetched once a day.
  */
 function certificates({ askSns, log }: ApiDeps): CertificateReader {
   const kept = new Map<string, { pem: string; until: number }>()

@@ -28,7 +28,7 @@ import { limitBytes } from '../http/middleware.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 
-/** Milliseconds to notify runs, because the sender waits for the response. */
+/** Milliseconds to notify runs, because the sender waits for the response to its alerts. */
 const tellWithinMs = 100
 
 const takenAlerts = z.object({
@@ -96,7 +96,7 @@ const route = createRoute({
 
 export function ingestRoutes(router: Router, deps: ApiDeps): void {
   const note = (c: Context, problem: Problem) => noteRefusal(deps, c, problem)
-  // Passes the bytes unchanged to the dialect. The schema above only documents them.
+  // Passes the bytes unchanged to the parser of the dialect. The schema above only documents them.
   router.openAPIRegistry.registerPath(route)
   router.post(
     '/ingest/:dialect',
@@ -114,14 +114,13 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /**
- * A check that a route makes of alerts before they are stored. `ignored` is the reason why none is
- * stored.
+ * A check of alerts that a route makes before they are stored. `ignored`: why no alert is stored.
  */
 type AlertSift = (alerts: Alert[]) => Promise<{ alerts: Alert[]; ignored?: string | undefined }>
 
 /**
- * Reads a body in its dialect, and stores its alerts: at once, or through a worker if there are
- * many.
+ * Reads a request body in its dialect, and stores its alerts: at once, or through a worker if there
+ * are many.
  */
 export async function takeBody(
   deps: ApiDeps,
@@ -157,8 +156,8 @@ export async function takeBody(
 }
 
 /**
- * Limits large bodies with a 503, after which Alertmanager repeats, so nothing is lost. The log
- * names the senders. A body of unknown length counts as large.
+ * Limits large bodies with a 503, after which Alertmanager repeats the request, so that no alert is
+ * lost. The log names the senders. A body of unknown length counts as large.
  */
 function limitLarge(log: ApiDeps['log']): Middleware {
   let atWork = 0
@@ -184,7 +183,8 @@ function limitLarge(log: ApiDeps['log']): Middleware {
 }
 
 /**
- * Reads the site's words for alert states, from the setting, for the sender whose token this is.
+ * Reads the installation's own words for alert states from the setting, for the sender with this
+ * token.
  */
 export async function siteWords(db: Db, token: string | null): Promise<SiteWords> {
   return { rules: (await readSettings(db)).value<StateRule[]>('alert.state_words'), token }
@@ -206,8 +206,7 @@ async function readAlerts(
 }
 
 /**
- * Makes the problem for bytes that are not an alert in this dialect, with a guess at the right
- * dialect.
+ * Makes the problem for bytes that are no alert in this dialect, with a guess at the right dialect.
  */
 export function unparsable(name: string, reason: string, bytes: Uint8Array): Problem {
   const hint = hintOf(bytes)
@@ -217,7 +216,8 @@ export function unparsable(name: string, reason: string, bytes: Uint8Array): Pro
 }
 
 /**
- * Records the refusal for people, because senders do not repeat such a body, or repeat it for ever.
+ * Records the refusal for people, because senders do not repeat a refused body, or repeat it for
+ * ever.
  */
 async function noteRefusal(deps: ApiDeps, c: Context, { code, message: reason }: Problem): Promise<void> {
   await noteRefused(deps, { sender: c.get('principal').name, dialect: c.req.param('dialect') ?? '', code, reason })

@@ -153,7 +153,7 @@ export const inventoryRoutes = [
   }),
 ]
 
-/** Refuses groups, nodes and hosts in a file if there is a platform, which lists them. */
+/** Refuses groups, nodes and hosts in a file if a platform lists them. */
 function refuseBesidePlatform(file: Record<string, unknown>, { platform }: ApiDeps): void {
   const { groups, nodes, hosts } = file
   if (!platform || countEntries({ groups, nodes, hosts }) === 0) return
@@ -163,7 +163,7 @@ function refuseBesidePlatform(file: Record<string, unknown>, { platform }: ApiDe
 
 const maxFaults = 200
 
-/** Returns all errors at once, so that a file can be corrected in one step. */
+/** Returns all faults of a file at once, so that a person can correct the file in one step. */
 function toProblem(faults: readonly SiteFault[]): Problem {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ in: 'body', field, message }))
   const more = faults.length > maxFaults ? `, the first ${maxFaults} of them named` : ''

@@ -23,7 +23,7 @@ const about = z.object({
   kind: inventoryKind,
   id: resourceId,
   /**
-   * The key of a check. While the check runs, a repeated request with the key gets the same
+   * The key of a check. While the check runs, a repeated request with the key gets the first
    * response.
    */
   key: z.string().regex(keyShape).max(400).optional(),
@@ -225,5 +225,5 @@ const runEndpoint = endpoint({
   },
 })
 
-/** Routes for the operator's jobs: list, expected changes, verification, and run. */
+/** Routes for declared jobs: list, expected changes, verification, and run. */
 export const jobRoutes = [listEndpoint, showEndpoint, preparationEndpoint, observationEndpoint, runEndpoint]

@@ -62,7 +62,7 @@ export const judgeRoutes = endpoint({
   },
 })
 
-/** Judges a call in the present state of an incident. Runs, writes and requests nothing. */
+/** Judges a call in the current state of an incident. Runs, writes and requests nothing. */
 export async function dryRunJudge(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,
@@ -73,7 +73,7 @@ export async function dryRunJudge(
     const settings = await readSettings(trx, deps.environment)
     const state = fold(await eventsOf(trx, incident.id), incident.attempt, incident.resource)
     const facts = toolFacts.get(call.tool)
-    // Adds the defaults of the schema, so that omitted fields do not count as missing.
+    // Adds the defaults of the schema, so that an omitted field does not count as missing.
     const args = facts?.input.safeParse(call.args).data as Record<string, unknown> | undefined
     const at = Date.parse(await databaseTime(trx))
     const policy = await readPolicy(trx, incident, settings, {

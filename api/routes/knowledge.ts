@@ -187,5 +187,5 @@ function withBytes({ system, tools, more, context, runbooks }: Read): z.infer<ty
   return { system, tools, more: names, context, runbooks, bytes: { ...bytes, ...given } }
 }
 
-/** Routes for the site's runbooks, which of them fits, and a model's first input. */
+/** Routes for the runbooks, the runbook that fits an incident, and a model's first input. */
 export const knowledgeRoutes = [listEndpoint, matchEndpoint, showEndpoint, promptEndpoint, promptOfIncidentEndpoint]

@@ -32,7 +32,7 @@ async function readNetwork(scope: Scope, { state }: ApiDeps) {
     live,
     known: new Set(all.map((host) => host.id)),
     /**
-     * Requires a live host at each end, because without one there is no path, whatever the links
+     * Requires a live host at each end: without a live host there is no path, whatever the links
      * report.
      */
     areUnreported: (a: string, b: string) => reported.length === 0 && live.has(a) && live.has(b),
@@ -111,8 +111,8 @@ const reachabilityEndpoint = endpoint({
 })
 
 /**
- * Finds the cheapest path between two live hosts over links that are up and whose ends are live
- * (Dijkstra). Null if there is no path. Costs are not negative.
+ * Finds the cheapest path between two live hosts (Dijkstra). The path uses only links that are up
+ * and whose ends are live. Null if there is no path. Costs are not negative.
  */
 function cheapestPath(
   links: LinkState[],

@@ -2,7 +2,7 @@ import type { Db } from '../../db/connect.ts'
 import { allIncidents, listenForLiveAnswers } from '../../db/log/live.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 
-/** Milliseconds without a message after which the worker that sent it counts as gone. */
+/** Milliseconds without a message after which the worker that sent the text counts as gone. */
 const silentMs = 5_000
 /** Milliseconds for which the process listens after the last watcher has left. */
 const lingerMs = 10_000
@@ -10,25 +10,25 @@ const lingerMs = 10_000
 type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
 
 /**
- * Text that models have not finished. Only the newest message of each incident is kept, so that a
- * slow watcher gets fewer messages and nothing accumulates.
+ * Text that models are writing. Only the newest message of each incident is kept, so that a slow
+ * watcher gets fewer messages and nothing accumulates.
  */
 export type LiveAnswers = {
   /** Adds a watcher of one incident, or of all. Returns a function that removes the watcher. */
   join(incidentId: string | undefined): () => void
   /**
-   * Returns messages after this version, for one incident or all. Version 0 returns the current
-   * ones.
+   * Returns messages after this version, for one incident or all incidents. Version 0 returns the
+   * current messages.
    */
   after(version: number, incidentId: string | undefined): LiveEntry[]
-  /** Returns a number that grows with every message. */
+  /** Returns the current version, a number that grows with every message. */
   version(): number
   /** Calls `listener` at every message, until the returned function is called. */
   listen(listener: () => void): () => void
 }
 
 type State = {
-  /** Number of watchers per incident, and of all incidents. */
+  /** Number of watchers per incident, and number of watchers of all incidents. */
   watchers: Map<string, number>
   version: number
   newest: Map<string, LiveEntry>
@@ -94,7 +94,7 @@ function take(state: State, live: LiveAnswer): void {
   for (const [incidentId, { atMs }] of state.newest) if (atMs < now - silentMs) state.newest.delete(incidentId)
   state.version += 1
   const { incidentId } = live
-  // Sends no id, so that a stream that was lost continues after its last row.
+  // Sends no event id, so that a stream that was lost continues after its last log row.
   const message = `event: model_writing\ndata: ${JSON.stringify(live)}\n\n`
   state.newest.set(incidentId, { incidentId, version: state.version, message, atMs: now })
   for (const listener of state.listeners) listener()

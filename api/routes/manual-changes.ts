@@ -8,7 +8,7 @@ import { notFound, Problem } from '../http/problem.ts'
 import { incidentExample } from './examples.ts'
 import { requireIncident } from './incidents.ts'
 
-/** Routes for the review of a write that an admin made alone. Another person reviews it. */
+/** Routes for the review of a write that an admin made alone. Another person reviews the write. */
 export const manualChangeRoutes = endpoint({
   method: 'post',
   path: '/incidents/{id}/review',

@@ -95,7 +95,7 @@ export const modelRoutes = [
   }),
 ]
 
-/** Lists the declared models in order, and the settings that name each. */
+/** Lists the declared models in order, and the settings that name each model. */
 async function listModels(scope: Scope): Promise<ModelList> {
   const { db } = scope
   const known = await declaredModels(scope)
@@ -116,7 +116,7 @@ async function listModels(scope: Scope): Promise<ModelList> {
 }
 
 /**
- * Finds the model for incidents (from the environment, or else the last one used) with its grade,
+ * Finds the model for incidents (from the environment, or else the last used model) with its grade,
  * and with warnings while the agent is on. Null if no model is known.
  */
 export async function gradeOfModel({ db, modelInUse }: ApiDeps, isAgentOff: boolean): Promise<ModelGrade | null> {

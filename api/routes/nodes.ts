@@ -39,7 +39,7 @@ export const nodeRoutes = [
       kind: z.enum(['node', 'host']),
       status: health,
       reason: z.string().nullable(),
-      /** For a host: its state, and the number of VMs that are defined on it. */
+      /** Only for a host: its state, and the number of VMs that are defined on it. */
       state: hostState.shape.state.optional(),
       vmCount: z.number().int().optional(),
       ...staleFlag,

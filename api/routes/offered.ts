@@ -7,9 +7,9 @@ import { knownCapability, toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 
 /**
- * The device that executes calls for a node, host or VM, and its tools: its own device, or else its
- * host's. Null if nothing can be executed. `mode`: on a `sudo` device a person has to approve each
- * call, even a read.
+ * The device that executes calls for a node, host or VM, and its tools: the resource's own device,
+ * or else its host's device. Null if no device can execute calls. `mode`: on a `sudo` device a
+ * person has to approve each call, even a read.
  */
 export const deviceField = {
   device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(knownCapability) }).nullable(),
@@ -25,7 +25,7 @@ export const offeredExample: Offered = {
 
 type Row = { id: string; host?: string | null }
 
-/** Adds the tools of their devices to rows. Uses only rows and queries no device. */
+/** Adds to each resource its device with its tools. Uses only rows and queries no device. */
 export async function withDevices<R extends Row>(
   { db, mesh }: Pick<ApiDeps, 'db' | 'mesh'>,
   kind: Executable['kind'],
@@ -52,7 +52,7 @@ export async function withDevice<R extends Row>(
 }
 
 /**
- * Chooses the device of a call: the resource's own before its host's, even if the resource's own
+ * Chooses the device of a call: the resource's own device before its host's device, even if the own
  * device cannot be used.
  */
 function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {

@@ -13,11 +13,11 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { sessionCookie, setSessionCookie } from '../http/session-cookie.ts'
 
-/** Minutes for a sign-in, enough to find the phone with the second factor. */
+/** Minutes for a sign-in, which are enough to find the phone with the second factor. */
 const tryMinutes = 10
 
 /**
- * Routes for sign-in through a provider of OpenID Connect. Without a provider, these routes do not
+ * Routes for sign-in through a provider of OpenID Connect. Without a provider, the routes do not
  * exist.
  */
 export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
@@ -48,9 +48,9 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
 }
 
 /**
- * Finishes a sign-in for one request. If a browser repeats the request, it must not send the code
- * twice, because the provider then revokes what it issued for the first request (RFC 6749, 4.1.2),
- * and neither request signs in. While the provider cannot be reached, the request may be repeated.
+ * Finishes a sign-in for one request. If a browser repeats the request, the code must not be sent
+ * twice: the provider would then revoke what it issued for the first request (RFC 6749, 4.1.2), and
+ * neither request would sign in. While the provider cannot be reached, the request may be repeated.
  */
 async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
   const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`
@@ -91,7 +91,7 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
   setSessionCookie(c, publicUrl, id)
 }
 
-/** The refusal for a person whom the provider signed in, but who has no role here. */
+/** Thrown if the provider signed in a person who has no role in Nightshift. */
 class Refused extends Problem {
   readonly who: string
   constructor(who: string, code: string, detail: string) {
@@ -100,7 +100,7 @@ class Refused extends Problem {
   }
 }
 
-/** Runs a step. A refusal is audited, and the response is a page, because a person reads it. */
+/** Runs a step of a sign-in. A refusal is audited, and becomes a page that a person reads. */
 async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): Promise<T | Response> {
   try {
     return await step()
@@ -140,8 +140,8 @@ function page(message: string): ReturnType<typeof html> {
 }
 
 /**
- * Returns the cookie's name. With the prefix, browsers refuse a cookie from another host, over
- * https and on this machine.
+ * Returns the name of the cookie for a sign-in. With the prefix `__Host-`, over https and on this
+ * machine, browsers refuse a cookie from another host.
  */
 function cookieOf({ settings }: Oidc): { name: string; secure: boolean } {
   const { protocol, hostname } = new URL(settings.publicUrl)
@@ -149,7 +149,7 @@ function cookieOf({ settings }: Oidc): { name: string; secure: boolean } {
   return { name: secure ? '__Host-nightshift-oidc' : 'nightshift-oidc', secure }
 }
 
-/** Sets `Lax`, because the provider redirects the browser from its pages to this server. */
+/** Sets `Lax`, because the provider sends the browser back from its own pages to this server. */
 function rememberTry(c: Context, oidc: Oidc, value: string): void {
   const { name, secure } = cookieOf(oidc)
   setCookie(c, name, value, { path: '/', httpOnly: true, sameSite: 'Lax', secure, maxAge: tryMinutes * 60 })

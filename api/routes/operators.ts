@@ -19,7 +19,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
 const tag = 'operators'
-/** The name behind `user:` in rows: one word, which cannot be mistaken for another sentence. */
+/** The name that follows `user:` in rows: one word, which cannot be taken for a sentence. */
 const operatorName = z
   .string()
   .regex(/^[A-Za-z0-9][\w.@+-]{0,63}$/, 'must be letters, digits and . @ + _ -, at most 64')
@@ -98,13 +98,13 @@ const setOperatorEndpoint = endpoint({
   body: z.strictObject({
     ...operatorLimits,
     disabled: z.boolean(),
-    /** The rights. If absent, they stay unchanged. */
+    /** The further rights. If the field is absent, they stay unchanged. */
     rights: writtenRights.optional(),
-    /** The Slack member. If absent, it stays unchanged. Null for none. */
+    /** The Slack member. If absent, the member stays unchanged; null removes the member. */
     slackUserId: slackUserId.nullable().optional(),
-    /** The PagerDuty user. If absent, it stays unchanged. Null for none. */
+    /** The PagerDuty user. If absent, the user stays unchanged; null removes the user. */
     pagerdutyUserId: pagerdutyUserId.nullable().optional(),
-    /** The reason, for the audit. */
+    /** The reason of the change, for the audit log. */
     reason: z.string().max(500).trim().nullable().default(null),
   }),
   bodyExample: {
@@ -130,8 +130,8 @@ const setOperatorEndpoint = endpoint({
         throw new Problem(412, 'NAME_TAKEN', `${name} exists already.`)
       }
       if (known?.issuer && known.role !== body.role) {
-        // Refuses a role here, because it would last only until the person's next sign-in, and
-        // change without a visible reason.
+        // Refuses a role for a person from a provider: it would last only until the person's next
+        // sign-in, and change without a visible reason.
         throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
       }
       for (const [column, code] of elsewhere) {
@@ -143,7 +143,7 @@ const setOperatorEndpoint = endpoint({
       if (endsAdmin && !(await leavesAnAdmin(trx, known.id)))
         throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin. Add another admin first.`)
       const { before, now } = await putOperator(trx, { name, ...body })
-      // Compares with the locked row. A refusal rolls the change back.
+      // Compares the rights with the locked row. A refusal rolls the change back.
       refuseBeyond(authorityOf(principal, asking), before, now)
       const what = before ? 'operator.changed' : 'operator.added'
       const change = before
@@ -158,17 +158,15 @@ const setOperatorEndpoint = endpoint({
   },
 })
 
-/**
- * Other services through which a person can act. One id at such a service belongs to one person.
- */
+/** External services through which a person can act. One id at a service belongs to one person. */
 const elsewhere = [
   ['slackUserId', 'SLACK_USER_TAKEN'],
   ['pagerdutyUserId', 'PAGERDUTY_USER_TAKEN'],
 ] as const
 
 /**
- * Refuses rights that the giver lacks, and also an id at Slack or PagerDuty, whose holder acts with
- * all rights of the person.
+ * Refuses rights that the giver lacks. Also refuses an id at Slack or PagerDuty of a person with
+ * more rights, because the id's holder acts with all rights of the person.
  */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = elsewhere.some(([column]) => now[column] !== null && now[column] !== before?.[column])

@@ -6,8 +6,8 @@ import { sha256 } from '../../domain/digest.ts'
 import type { Context, Env } from '../deps.ts'
 
 /**
- * The content policy of pages: nothing from elsewhere and nothing inline, so that injected text has
- * no effect.
+ * The content policy of pages: nothing from other sites and nothing inline, so that injected text
+ * has no effect.
  */
 const pagePolicy = [
   "default-src 'none'",
@@ -88,7 +88,8 @@ export function readWeb(dir: string): Web | null {
 export function webRoutes(app: Hono<Env>, web: Web): void {
   for (const page of pages) app.get(page, (c) => send(c, web.index, 'no-cache'))
   for (const [path, file] of web.files) {
-    // Names of these files contain a hash, so other contents have another name.
+    // Allows caching for ever: names of these files contain a hash, so other contents have another
+    // name.
     const hashed = path.startsWith('/assets/')
     if (path !== '/index.html')
       app.get(path, (c) => send(c, file, hashed ? 'public, max-age=31536000, immutable' : 'no-cache'))
@@ -96,8 +97,8 @@ export function webRoutes(app: Hono<Env>, web: Web): void {
 }
 
 /**
- * Returns the page for an unknown address, with status 404, for a person's browser. Null for
- * programs, and for paths below those of the API, where the response is a problem.
+ * Returns the page for an unknown address, with status 404, if a person's browser requests it. Null
+ * for programs, and for paths of the API, where the response is a problem.
  */
 export function pageOfNowhere(c: Context, web: Web): Response | null {
   const isForPerson = /\btext\/html\b/.test(c.req.header('accept') ?? '')

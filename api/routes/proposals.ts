@@ -77,7 +77,7 @@ const proposeEndpoint = endpoint({
   async run({ scope, body, judged, c }, deps) {
     if (body.problem && judged)
       throw new Problem(422, 'INVALID', 'An agent can only plan for the inventory, so leave "problem" out.')
-    // Uses the agent's own incident, whatever the request names.
+    // Uses the incident of the agent's run, whatever the request names.
     const incidentId = judged?.incidentId ?? body.incident_id
     if (incidentId !== null) await requireIncident(scope, incidentId)
     const { plan, problem } = await soundBody(await c.req.arrayBuffer())
@@ -264,7 +264,7 @@ const executeEndpoint = endpoint({
   },
 })
 
-/** Computes what the platform does by itself. Empty for platforms that do nothing. */
+/** Computes what the platform does by itself. Empty for a platform that does nothing by itself. */
 async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promise<{ forecast?: PlanForecast }> {
   const starts = steps.filter(({ action }) => action === 'start').map(({ vm }) => vm)
   const down = unplaced.map(({ vm }) => vm)
@@ -274,7 +274,7 @@ async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promi
   return { forecast: { restarts: own(starts), staysDown: own(down) } }
 }
 
-/** Lists what a plan touches, in the same form as an agent's call. */
+/** Lists what a plan touches, in the form that an agent's call has. */
 function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {
   const vms = steps.map(({ vm }) => ({ kind: 'vm' as const, id: vm }))
   const hosts = [...new Set(steps.map(({ to }) => to))].map((host) => ({ kind: 'host' as const, id: host }))
@@ -282,14 +282,14 @@ function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceR
 }
 
 /**
- * Throws InvalidProblemError for bytes that are not UTF-8 and for repeated keys, of which only a
- * part would be read.
+ * Throws InvalidProblemError for bytes that are not UTF-8, and for repeated keys, of which only one
+ * value would be read.
  */
 async function soundBody(body: ArrayBuffer): Promise<void> {
   parseJson(decodeUtf8(new Uint8Array(body)))
 }
 
-/** Lists the hosts that VMs avoid after a failed step in this incident. Empty if there are none. */
+/** Lists the hosts that VMs avoid after a failed step in this incident. Empty if no step failed. */
 function avoidedOf({ avoided = [] }: Pick<PlacementProblem, 'avoided'>): Pick<PlacementProblem, 'avoided'> {
   return avoided.length > 0 ? { avoided } : {}
 }
@@ -303,7 +303,7 @@ type Asked = {
   problem?: Record<string, unknown> | undefined
 }
 
-/** Makes a plan for the present inventory, or for the hosts and VMs of the request. */
+/** Makes a plan for the current inventory, or for the hosts and VMs of the request. */
 async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: AbortSignal) {
   const { intent, host_ids, vm_ids, use_rack_constraints } = asked
   const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
@@ -324,7 +324,8 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     ...avoidedOf({ avoided: asked.incidentId === null ? [] : await failedPlaces(db, asked.incidentId) }),
   }
   const plan = await solve(problem, { engine: placement.engine, signal })
-  // Adds a reason to an empty plan, which would mislead if the wrong host was named.
+  // Adds a reason to a plan without steps, which would mislead a reader if the wrong host was
+  // named.
   const idle = plan.state === 'no_action' ? findIdleRequest(problem) : null
   return { problem, plan: idle ? { ...plan, reason: idle.message } : plan }
 }

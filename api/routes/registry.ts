@@ -11,7 +11,7 @@ import { readResourceState } from './resource-state.ts'
 
 const registryTag = 'platform'
 
-/** A resource as `kind:id`, as in addresses of pages. */
+/** A resource as `kind:id`, in the form that addresses of pages have. */
 const resourceKey = z
   .string()
   .max(160)

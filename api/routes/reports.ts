@@ -10,7 +10,7 @@ import { incidentExample, incidentId } from './examples.ts'
 
 const dayMs = 86_400_000
 const usualDays = 84
-/** The most days of a report: two years, with a line per week. */
+/** Maximum number of days of a report: two years, with a line per week. */
 const maxDays = 731
 
 const lineExample: ReportLine = {
@@ -92,7 +92,7 @@ function toDay(ms: number): string {
 }
 
 /**
- * Writes a row for the total, each week and each type, with a column for each category of
+ * Writes one row for the total, for each week and for each type, with a column for each category of
  * escalations. Times are in seconds.
  */
 function reportCsv({ since, until, total, byWeek, byType }: Report): string {

@@ -22,7 +22,7 @@ type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
 const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status === 'unknown' ? 'unknown' : 'degraded')
 
 /**
- * Functions that read the state of each kind of resource from the present inventory. A kind without
+ * Functions that read the state of each kind of resource from the current inventory. A kind without
  * a function has no health.
  */
 const readers: Partial<Record<ResourceKind, Read>> = {
@@ -49,7 +49,8 @@ const readers: Partial<Record<ResourceKind, Read>> = {
     const host = await hostById(scope, id)
     if (!host) return null
     const { state, rack, region } = host
-    // A host that is draining and empty is in the state that its operator wants.
+    // Counts a draining host without VMs as healthy, because this is the state that its operator
+    // wants.
     const isDrained = state === 'draining' && (await vmCountOnHost(scope, id)) === 0
     const observed = isDrained ? `host ${id} is draining and empty` : `host ${id} is ${state}`
     return { health: state === 'live' || isDrained ? 'nominal' : 'degraded', observed, fields: { state, rack, region } }
@@ -63,7 +64,7 @@ const readers: Partial<Record<ResourceKind, Read>> = {
   },
 }
 
-/** Reads the state of a resource. `unknown` if the platform cannot be reached. */
+/** Reads the state of a resource. The state is `unknown` if the platform cannot be reached. */
 export async function readResourceState(
   scope: Scope,
   deps: ApiDeps,
@@ -87,8 +88,8 @@ export async function readResourceState(
 }
 
 /**
- * Reads an object of a cluster from its source. Null if no cluster has it, or the platform has it
- * too.
+ * Reads an object of a cluster from the cluster's source. Null if no cluster has the object, or the
+ * platform has it too.
  */
 async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState | null> {
   const [known] = await clusterSourcesOf(deps.db, { kind, id })
@@ -102,10 +103,7 @@ async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<
   }
 }
 
-/**
- * Reads a database server from the source that is this server. A database of the inventory may have
- * no source.
- */
+/** Reads a database server from its own source. A database of the inventory may have no source. */
 async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })
   const source = (await listSources(deps.db)).find(({ name }) => name === id)

@@ -18,15 +18,16 @@ const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictO
 
 /**
  * Routes with which a browser signs in and out. The session is an opaque id in a cookie that no
- * script can read. The session stands for the token that was shown, with the token's permissions.
+ * script can read. The session stands for the token that the person entered, with the token's
+ * permissions.
  */
 export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl' | 'commandPrefix'>): void {
   const { db, publicUrl } = deps
   app.use('/auth/*', limitBody)
 
   app.post('/auth/session', async (c) => {
-    // Requires the origin only if one is sent: a local script sends no Origin, but a page always
-    // does.
+    // Requires this server's origin only if an origin is sent: a local script sends no Origin, but
+    // a page always sends one.
     if (c.req.header('origin') !== undefined) requireOwnOrigin(c, publicUrl)
     const shown = proof.safeParse(await jsonBody(c))
     if (!shown.success) throw new Problem(422, 'INVALID', 'Send { "token": … } or { "code": … }.')
@@ -70,8 +71,9 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
 type SessionAnswer = z.infer<typeof proof>
 
 /**
- * Opens a session for a person's token, or for a code that was made with a token, and sets its
- * cookie. Records sign-ins, and refused attempts unless there were too many; never the token.
+ * Opens a session for a person's token, or for a code that was made with a token, and sets the
+ * session's cookie. Records sign-ins, and refused attempts unless there were too many; never the
+ * token.
  */
 export async function signIn(
   deps: Pick<ApiDeps, 'db' | 'publicUrl'>,
@@ -97,7 +99,7 @@ export async function signIn(
 }
 
 /**
- * Makes a new id every time, so that an id that was planted in this browser before has no use
+ * Makes a new session id every time, so that an id that somebody planted in this browser is useless
  * (session fixation).
  */
 async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: SessionAnswer) {

@@ -18,7 +18,7 @@ import { testWebhookEndpoint } from './webhook-test.ts'
 
 const params = z.object({ key: z.string().min(1).max(128) })
 const mask = '••••••'
-/** The version `"3"`, weak or strong, or the number alone; `*` is any version. */
+/** The version of a setting: `"3"`, weak or strong, or the number alone; `*` is any version. */
 const versionShape = /^(?:\*|(?:W\/)?"?(\d{1,9})"?)$/
 
 const example: StoredSetting = {
@@ -193,7 +193,7 @@ const listRevisionsEndpoint = endpoint({
   },
 })
 
-/** Whether a key may be secret. An unknown key may have been meant for a secret. */
+/** Whether a key's value may be secret. An unknown key may have been meant for a secret. */
 function isSecret(key: string): boolean {
   return settingOf(key)?.secret ?? /secret|token|password|key/i.test(key)
 }

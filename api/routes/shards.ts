@@ -95,7 +95,7 @@ const listNodesEndpoint = endpoint({
   },
 })
 
-/** Reads what a convergence would change from the platform. */
+/** Reads from the platform what a convergence would change. */
 async function readConvergeDryRun(scope: Scope, deps: ApiDeps, id: string): Promise<z.input<typeof convergeAnswer>> {
   const platform = requirePlatform(deps)
   if (!(await shardById(scope, id))) throw notFound(`shard ${id}`)

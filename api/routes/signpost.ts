@@ -3,7 +3,7 @@ import { html, raw } from 'hono/html'
 import type { Env } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 
-/** Routes that respond at the addresses of the pages if these were not built. */
+/** Routes at the addresses of the pages, for an installation whose pages were not built. */
 export function signpostRoutes(app: Hono<Env>, commandPrefix: string): void {
   app.get('/', (c) => c.redirect('/docs'))
   for (const kind of ['incidents', 'approvals'] as const) {
@@ -17,9 +17,9 @@ export function signpostRoutes(app: Hono<Env>, commandPrefix: string): void {
 }
 
 /**
- * Builds the page behind a message's link if the pages were not built: it names the commands that
- * show and decide the approval or incident. Needs no sign-in, because it shows only the id in the
- * link.
+ * Builds the page behind a message's link if the pages were not built. It names the commands that
+ * show and decide the approval or incident. The page needs no sign-in, because it shows only the id
+ * in the link.
  */
 function signpost(kind: 'incidents' | 'approvals', id: string, commandPrefix: string): ReturnType<typeof html> {
   const commands =
@@ -37,7 +37,7 @@ function signpost(kind: 'incidents' | 'approvals', id: string, commandPrefix: st
 ${lines}<p>Or over the API: <a href="/docs">/docs</a>.</p></body></html>`
 }
 
-/** The form of an id of Nightshift. Other contents of a link are not shown. */
+/** The form of an id of Nightshift. Any other text of a link is not shown. */
 export const signpostId = /^(inc|apr)_[0-9a-z]{26}$/
 
 const signpostStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}

@@ -27,8 +27,8 @@ import { askForDecision } from './approval-detail.ts'
 import { wake } from './approvals.ts'
 
 /**
- * Carries out a pressed button or the form of a denial. The Slack member acts as the operator that
- * belongs to them, by the usual code. Only the member sees the result, and the card in the channel
+ * Carries out a pressed button or the form of a denial. The Slack member acts as the operator with
+ * this member id, by the usual rules. Only the member sees the result, and the card in the channel
  * follows the rows.
  */
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | SlackDenial): Promise<void> {
@@ -50,7 +50,7 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
       `Nothing was decided: your Slack member is not linked to a user. Decide on the card, signed in, or ask an admin to run: nightshift operators set NAME --slack ${asked.user}`,
     )
   }
-  // No message has such a button, so the sender has forged it.
+  // Treats a button for a critical call as forged, because no message has such a button.
   if (approval.risk === 'critical') {
     const event = { code: 'CRITICAL_BUTTON', subject: operator.name, detail: 'critical risk is never decided in Slack' }
     await recordSuspicion(deps, c, approval.id, event)
@@ -62,7 +62,7 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
     if (refusal) return await say(`Nothing was decided: ${refusal}.`)
     const { channel, thread } = asked.spot
     const view = denialModal(approval, { button: asked.button, channel, thread })
-    // A trigger is valid for three seconds. A slower request opens nothing.
+    // Opens nothing for a slow request, because a trigger is valid for three seconds.
     const opened = await slack.call('views.open', { trigger_id: asked.trigger, view }, { timeoutMs: 3_000 })
     return opened.ok
       ? undefined
@@ -71,14 +71,14 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
   await say(await decideAs(deps, c, operator, approval, asked))
 }
 
-/** Finds the approval of a button, if Nightshift made the button for it and its action. */
+/** Finds the approval of a button, if Nightshift made the button for this approval and action. */
 async function approvalOf({ db }: ApiDeps, { settings }: SlackClient, button: string): Promise<Approval | null> {
   const id = approvalOfButton(button)
   const [approval] = id ? await listApprovals(systemScope(db), { id }, { before: null, limit: 1 }) : []
   return approval && isButtonOf(settings.signingSecret, approval, button) ? approval : null
 }
 
-/** Creates a token and decides. Returns the reply for the member. */
+/** Creates a decision token and decides with it. Returns the reply for the member. */
 async function decideAs(
   deps: ApiDeps,
   c: Context,
@@ -126,13 +126,14 @@ async function decideAs(
 async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string): Promise<string> {
   const [now] = await listApprovals(systemScope(deps.db), { id: approvalId }, { before: null, limit: 1 })
   if (!now) return `Nothing was decided: ${otherwise}.`
-  // The approval has expired, but this is not yet recorded.
+  // Handles an approval that has expired although no row records this yet.
   if (now.status === 'pending') return `Nothing was decided: the approval expired at ${formatMinute(now.expiresAt)}.`
   return await alreadySettled(deps, now)
 }
 
 /**
- * Names the decider, time and origin, and whether approval for the same call was requested again.
+ * Names the decider, time and origin of a decision, and a further approval for the call if one was
+ * requested.
  */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
   const settled = listDecisions(approval).join('. ') || `The approval is ${approval.status} already`
@@ -189,7 +190,7 @@ function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>
   }
 }
 
-/** Replies only to one member, with a link to the page. A failure is only logged. */
+/** Replies only to one member, with a link to the page. A failure of the reply is only logged. */
 export async function answerPrivately(
   { log, commandPrefix }: ApiDeps,
   slack: SlackClient,

@@ -32,14 +32,15 @@ import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 const path = '/slack/interactions'
 const eventPath = '/slack/events'
 /**
- * Milliseconds for the response. Slack waits three seconds and then shows the member a failure.
- * Longer work continues after the response.
+ * Milliseconds for the response to Slack. Slack waits three seconds and then shows a failure to the
+ * member. Longer work continues after the response.
  */
 const answerWithinMs = 2_000
 
 /**
- * The routes for Slack: buttons, and messages in a thread. Accepts only what Slack signed, within
- * minutes, once; no cookie or token. Verifies the raw body before it reads anything in it.
+ * The routes for Slack: buttons, and messages in a thread. Accepts only requests that Slack signed
+ * a few minutes ago at most, each once; a cookie or token has no effect. Verifies the raw body
+ * before it parses the body.
  */
 export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)
@@ -82,7 +83,7 @@ function writerOf(body: string): Sender {
   return { user: event.kind === 'message' ? event.user : 'unknown', button: '' }
 }
 
-/** Returns the raw body after it was verified as Slack's, recent and new. */
+/** Returns the raw body after it was verified as signed by Slack, recent and new. */
 async function readSignedBody(
   deps: ApiDeps,
   c: Context,
@@ -95,7 +96,7 @@ async function readSignedBody(
   const signature = c.req.header('x-slack-signature')
   const verdict = judgeSignature(secret, { timestamp, signature, body }, Date.now())
   if (verdict === 'forged') {
-    // Trusts nothing in a forged request, not even its incident.
+    // Trusts nothing in a forged request, not even the incident that it names.
     await recordSuspicion(deps, c, null, {
       code: 'FORGED_REQUEST',
       subject: 'slack',
@@ -113,14 +114,15 @@ async function readSignedBody(
   throw refused()
 }
 
-/** Gives the same response for every reason, so that guessing reveals nothing. */
+/** Returns one response for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
   return new Problem(401, 'NOT_FROM_SLACK', 'This request is not from Slack, or it is too old.')
 }
 
 /**
- * Passes a message in the thread of an incident that is investigated to its run, under the member's
- * operator name. In other threads, and after the run, people write only to each other.
+ * Passes a message in the thread of an incident that is investigated to the incident's run, under
+ * the member's operator name. In all other threads, and after the run, people write only to each
+ * other.
  */
 async function handleMessage(
   deps: ApiDeps,
@@ -151,9 +153,9 @@ async function handleMessage(
 }
 
 /**
- * Carries out Take, Give back and the grade of a cause. The member acts as the operator that
- * belongs to them and needs the usual rights. Only the member sees the result, and the thread
- * follows the rows.
+ * Carries out Take, Give back and the grade of a cause. The member acts as the operator with this
+ * member id and needs the usual rights. Only the member sees the result, and the thread follows the
+ * rows.
  */
 async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
@@ -182,7 +184,7 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
   await say(await pressed[asked.action](deps, incident, by, incidentOfButton(asked.button)?.attempt ?? null))
 }
 
-/** Finds the incident of a button, if Nightshift made the button for it and its action. */
+/** Finds the incident of a button, if Nightshift made the button for this incident and action. */
 async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: OwnerPress): Promise<Incident | null> {
   const named = incidentOfButton(asked.button)
   if (named === null || !isIncidentButton(settings.signingSecret, named, asked.action, asked.button)) return null

@@ -131,8 +131,8 @@ const putEndpoint = endpoint({
     const known = trouble === null ? findKnown(put, deps.sources.directory, digests) : []
     try {
       const { name: _, ...row } = put
-      // A token that may only change settings may be lent, so it must not expose a file of this
-      // host.
+      // Trusts only tokens that are not limited to some permissions. A token that may only change
+      // settings may be lent, so it must not expose a file of this host.
       const isTrusted = principal.scopes.every((scope) => scope.startsWith('type:'))
       const source = await putSource(deps.db, name, row, principal.name, { known, isTrusted })
       forgetSource(deps.sources, name)
@@ -157,7 +157,7 @@ function requireSound(kind: SourceKind, put: Parameters<SourceKind['check'] & {}
   }
 }
 
-/** Requires the credentials again if the address changes, because omitted parts would be lost. */
+/** Requires the credentials again if the address changes. An omitted one would be lost. */
 async function requireCredentialsAgain(
   { db }: ApiDeps,
   put: SourceUrl,
@@ -176,8 +176,8 @@ async function requireCredentialsAgain(
 function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
   const { protocol: given, hostname, port, pathname } = new URL(url)
   const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
-  // Requires a plain host name, because without a host a driver uses the host of its environment,
-  // and the driver may read an encoded host differently.
+  // Requires a plain host name: without a host, a driver uses the host of its environment, and a
+  // driver may read an encoded host differently.
   const isServer = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/i.test(hostname) && port !== '0' && databaseForm.test(pathname)
   if (isRight && (protocol === undefined || isServer)) return
   const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`
@@ -276,8 +276,8 @@ const readEndpoint = endpoint({
   async run({ body, judged, principal }, deps) {
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
-    // Refuses rows of a site's tables to people who are not admins. Investigations read them if an
-    // admin allowed it.
+    // Refuses rows of a database's tables to people who are not admins. Investigations read them if
+    // an admin allowed this.
     if (planned.tool.needs && !judged && !permissionsOf(principal).includes('write_config'))
       throw new Problem(
         403,
@@ -300,7 +300,7 @@ const readEndpoint = endpoint({
       const digest = incident
         ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole })
         : null
-      // An empty result does not count as a read, unless it is evidence of absence.
+      // Counts an empty result as a read only if it is evidence of absence.
       const isSeen = read.isEmpty || read.whole !== ''
       const named = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
       const about = [...(await findItself(deps, planned.source)), ...named]
@@ -314,7 +314,8 @@ const readEndpoint = endpoint({
       }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error
-      // Logs only at debug level, because `sources/ask.ts` logs once that a source is away.
+      // Logs only at debug level, because `sources/ask.ts` logs once that a source does not
+      // respond.
       deps.log.debug({ source: planned.source.name, code: error.code }, 'a source did not answer a query')
       throw new Problem(424, error.code, error.message)
     } finally {
@@ -355,8 +356,8 @@ const linesEndpoint = endpoint({
     from: z.number().int(),
     lines: z.array(z.string()),
     /**
-     * True if lines are missing: more match than are shown, one is cut, or the stored text is
-     * partial.
+     * True if lines are missing: more lines match than are shown, a line is cut, or the stored text
+     * is partial.
      */
     truncated: z.boolean(),
   }),
@@ -377,7 +378,7 @@ const linesEndpoint = endpoint({
     const matching = match === undefined ? all : all.filter((line) => line.includes(match))
     const lines = fitLines(matching.slice(from - 1, from - 1 + limit), match)
     const isCut = lines.length < matching.length || lines.some((line, at) => line !== matching[at])
-    // A line that the device cut may have contained the searched text.
+    // Assumes that a line which the device cut may have contained the searched text.
     const isUnseen = match !== undefined && all.some((line) => line.endsWith('…'))
     return { total: all.length, matching: matching.length, from, lines, truncated: isCut || isUnseen || isPart }
   },
@@ -394,7 +395,7 @@ function cutAround(line: string, match: string): string {
   return `${start > 0 ? '…' : ''}${piece}… (${line.length} characters)`
 }
 
-/** Limits lines to what a model should read at once. A long line is cut and marked. */
+/** Limits lines to as many as a model should read at once. A long line is cut and marked. */
 function fitLines(lines: readonly string[], match = ''): string[] {
   const kept: string[] = []
   let characters = 0
@@ -408,7 +409,7 @@ function fitLines(lines: readonly string[], match = ''): string[] {
 }
 
 /**
- * Routes for sources of metrics, alerts, logs and pages, and for reads from them. Reads are judged
- * again here, and use credentials that only this process has.
+ * Routes for sources of metrics, alerts, logs and pages, and for reads from sources. A read is
+ * judged again, and uses credentials that only this process has.
  */
 export const sourceRoutes = [listEndpoint, putEndpoint, removeEndpoint, testEndpoint, readEndpoint, linesEndpoint]

@@ -66,7 +66,7 @@ export const statusRoutes = endpoint({
   run: ({ scope }, deps) => readStatus(scope, deps),
 })
 
-/** Reads the present state of all parts. Each check has a time limit. */
+/** Reads the current state of all parts. Each check has a time limit. */
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db } = deps
   const [backlog, slots, profile, settings, sources, facts] = await Promise.all([

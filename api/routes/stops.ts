@@ -32,7 +32,7 @@ const example: KindStop = {
 
 type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 
-/** Refuses a stop for something that does not exist, which would block nothing. */
+/** Refuses a stop for a type, tool or resource that does not exist, which blocks nothing. */
 async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }: AskedStop): Promise<void> {
   if (type === manualChangeType)
     throw new Problem(
@@ -57,8 +57,8 @@ async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }
 }
 
 /**
- * Returns a function for the risk of a stopped tool, as settings raised it. Critical if all tools
- * are stopped.
+ * Returns a function that gives the risk of a stopped tool, as settings raised it. Critical if all
+ * tools are stopped.
  */
 async function riskOfStop(db: Db): Promise<(tool: string | null) => Risk> {
   const settings = await readSettings(db)
@@ -97,7 +97,8 @@ const setEndpoint = endpoint({
       const status = { forbidden: 403, conflict: 409, late: 422 }[set.outcome]
       throw new Problem(status, set.outcome === 'late' ? 'UNTIL_OVER' : set.outcome.toUpperCase(), `${set.message}.`)
     }
-    // If this fails, the worker repeats it within a minute. The writes are already blocked.
+    // Ignores a failure: the worker repeats the withdrawal within a minute, and the writes are
+    // already blocked.
     const runs = await withdrawStopped(deps.db).catch((error: unknown) => {
       deps.log.error({ err: error }, 'the approvals of a stop could not be withdrawn: the worker withdraws them')
       return []

@@ -17,23 +17,23 @@ import { createLiveAnswers, type LiveAnswers } from './live-answers.ts'
 const pollMs = 100
 const feedBatch = 500
 /**
- * Rows that are kept for a page that connects again. A page that was away for longer reads the
- * database.
+ * Maximum number of rows that are kept for a page that reconnects. A page that was away for longer
+ * reads the database.
  */
 const keptRows = 2_000
 const keptCharacters = 8_000_000
 
 type StreamEntry = { position: StreamPosition; incidentId: string; message: string }
 
-/** The newest rows of the log, read once for all listeners, and only while there are listeners. */
+/** The newest rows of all logs, read once for all listeners, and only while there are listeners. */
 type Feed = {
   /** Adds a listener. Returns a function that removes the listener. */
   join(): () => void
-  /** Returns the position just before the first kept row. Null until the position is known. */
+  /** Returns the position just before the first kept row. Null until this position is known. */
   start(): StreamPosition | null
   /** Returns all rows after a position. Null if the position is before the kept rows. */
   after(position: StreamPosition): StreamEntry[] | null
-  /** Settles at the next change. Callers call this before they read, so that nothing is missed. */
+  /** Settles at the next change. Callers call this before they read, so that they miss nothing. */
   change(): Promise<void>
 }
 
@@ -81,7 +81,7 @@ function createFeed(db: Db, log: Logger, render: (row: StreamedEvent) => string)
   }
 }
 
-/** Reads the log while there are listeners, and forgets it after the last listener left. */
+/** Reads the logs while there are listeners, and forgets the rows after the last one left. */
 async function follow(state: FeedState): Promise<void> {
   state.isRunning = true
   while (state.listeners > 0) {
@@ -111,15 +111,16 @@ function dropOldest(state: FeedState): StreamPosition | null {
 }
 
 /**
- * Reads further rows for all listeners at once. Each stream leaves out what its reader may not see.
+ * Reads further rows for all listeners at once. Each stream leaves out rows that its reader may not
+ * see.
  */
 async function readNext(state: FeedState): Promise<number> {
   const { db, log, render } = state
   try {
     if (state.start === null) {
       state.start = await streamEnd(systemScope(db))
-      // Notifies listeners, because a listener that read the database before this may have missed
-      // rows up to here.
+      // Notifies listeners, because a listener that has already read the database may have missed
+      // rows up to this position.
       announce(state)
     }
     const read = await streamAfter(systemScope(db), state.rows.at(-1)?.position ?? state.start, { limit: feedBatch })
@@ -134,15 +135,15 @@ async function readNext(state: FeedState): Promise<number> {
     announce(state)
     return read.length
   } catch (error) {
-    // Keeps the rows, which are still valid. Reading continues after them when the database
-    // responds again.
+    // Keeps the rows, which are still valid. When the database responds again, reading continues
+    // after them.
     if (isTransient(error)) log.debug({ err: error }, 'the stream waits for the database')
     else log.error({ err: error }, 'the stream could not be read')
     return 0
   }
 }
 
-/** Compares numbers in text without leading zeros, of which the longer one is larger. */
+/** Compares numbers in text without leading zeros, of which the longer text is larger. */
 export function isBefore(a: StreamPosition, b: StreamPosition): boolean {
   if (a.tx === b.tx) return a.id < b.id
   return a.tx.length === b.tx.length ? a.tx < b.tx : a.tx.length < b.tx.length
@@ -154,10 +155,10 @@ const reconnectMs = 3_000
 const batch = 200
 /**
  * The most listeners: two hundred pages, and their lost connections until these are detected. Each
- * listener needs a socket and some memory. Further ones are refused.
+ * listener needs a socket and some memory. Further listeners are refused.
  */
 const maxListeners = 500
-/** The form of an id of the stream. An empty id counts as none. */
+/** The form of an event id of the stream. An empty id counts as no id. */
 const idShape = /^(?:(\d{1,19})-(\d{1,16}))?$/
 
 const route = createRoute({
@@ -215,7 +216,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
     c.header('content-type', 'text/event-stream; charset=utf-8')
     c.header('cache-control', 'no-cache, no-transform')
     c.header('x-accel-buffering', 'no')
-    // Ends a HEAD request, which would otherwise never end as a listener.
+    // Ends a HEAD request at once, because a listener would never end.
     if (c.req.method === 'HEAD') return c.body(null)
     listeners += 1
     return stream(c, async (out) => {
@@ -226,8 +227,8 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const leaveLive = live.join(incidentId)
       try {
         // Sends the position in the first message, so that a stream that is lost before its first
-        // row resumes without a gap. `streamSSE` would send an empty event with it, and format each
-        // row once per listener.
+        // row resumes without a gap. `streamSSE` would send an empty event with the position, and
+        // format each row once per listener.
         await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
         let wroteAt = performance.now()
         let heard = 0
@@ -268,7 +269,7 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /**
- * Reads the rows after a position, and the position up to which there are no others: from the feed,
+ * Reads the rows after a position, and the position up to which no more rows exist: from the feed,
  * or from the log if the feed does not reach back far enough. Null while the database does not
  * respond.
  */
@@ -284,7 +285,8 @@ async function readAfter(
   try {
     const rows = await streamAfter(scope, after, { incidentId, limit: batch })
     const newest = rows.at(-1)?.position ?? after
-    // The log is read after the feed started at this position, so no row up to it is missing.
+    // Uses the start of the feed. The log is read after the feed started at this position, so no
+    // row up to it is missing.
     const upTo = start && rows.length < batch && isBefore(newest, start) ? start : newest
     return {
       entries: rows.map((row) => ({ position: row.position, incidentId: row.incidentId, message: toMessage(row) })),
@@ -298,8 +300,8 @@ async function readAfter(
 }
 
 /**
- * Waits for a change, a model's message, this many milliseconds, or the end. `Promise.race` would
- * keep a handler on every change until the end.
+ * Waits for a change, a model's message, `ms` milliseconds, or the end. `Promise.race` would keep a
+ * handler on every change until the end.
  */
 async function changeOr(change: Promise<void>, live: LiveAnswers, ms: number, ended: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -335,6 +337,6 @@ function parsePosition(text: string): StreamPosition {
 }
 
 function toMessage({ position, ...row }: StreamedEvent): string {
-  // JSON contains no line break, so a row is one `data:` line.
+  // Writes a row as one `data:` line, because JSON contains no line break.
   return `event: ${row.kind}\nid: ${toEventId(position)}\ndata: ${JSON.stringify(row)}\n\n`
 }

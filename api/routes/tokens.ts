@@ -108,8 +108,8 @@ const revokeTokenEndpoint = endpoint({
   problems: [404, 409],
   async run({ params: { id }, principal }, { db }) {
     if (id === principal.tokenId) {
-      // Refuses to revoke the caller's own token, because without the last admin's token no other
-      // could be created.
+      // Refuses to revoke the caller's own token. Without the last admin's token, nobody could
+      // create another token.
       throw new Problem(
         409,
         'OWN_TOKEN',
@@ -133,8 +133,8 @@ const revokeTokenEndpoint = endpoint({
 type Wanted = z.output<typeof wanted>
 
 /**
- * Finds the owner of a token: null for a machine, otherwise a person with at least the role of the
- * token.
+ * Finds the owner of a token: null for a machine's token, otherwise a person with at least the role
+ * of the token.
  */
 async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
   if (!isPersonRole(body.role)) {
@@ -154,8 +154,8 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<Oper
 }
 
 /**
- * Refuses rights that the giver lacks: a limited token creates none with more rights, and no token
- * of a person with more rights.
+ * Refuses rights that the giver lacks: a limited token creates no token with more rights, and no
+ * token of a person with more rights.
  */
 function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))

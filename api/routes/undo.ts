@@ -124,8 +124,8 @@ const askEndpoint = endpoint({
   async run({ params: { key: named }, body: { reason, alone, wrong = false }, principal, actor, c }, deps) {
     const { name } = requirePerson(principal, actor)
     const once = c.get('once')
-    // A repeated key returns what it opened without a new read, because the undo may already be
-    // done.
+    // Returns for a repeated key what the first request opened, without a new read, because the
+    // undo may already be done.
     const write = await requireWrite(deps, named)
     const undoable = once?.opened
       ? { ...write, undo: recordedOf(write) }
@@ -133,7 +133,7 @@ const askEndpoint = endpoint({
     const undoes = toUndoes(write, wrong)
     if (wrong) await requireGrader(deps, undoes, principal)
     const noted = <T>(work: Promise<T>) => noteRefusal(deps, write, { name, actor }, work)
-    // A repeated request gets the earlier response, and no second plan is made.
+    // Makes no second plan for a repeated request, which gets the earlier response.
     const call = once?.opened ? undoable.undo : await noted(resolveUndo(deps, undoable))
     const act = await actDirectly(deps, {
       principal,
@@ -162,8 +162,8 @@ const askEndpoint = endpoint({
 })
 
 /**
- * Finds the write by its key. Otherwise throws a 404, which tells whether retention removed its
- * incident.
+ * Finds the write by its key. Otherwise throws a 404, which says whether retention removed the
+ * write's incident.
  */
 async function requireWrite(deps: ApiDeps, named: string): Promise<LoggedWrite> {
   const write = await writeByKey(deps.db, named)
@@ -176,7 +176,7 @@ async function requireWrite(deps: ApiDeps, named: string): Promise<LoggedWrite> 
 
 type Asking = { name: string; actor: string }
 
-/** Finds the write, if its rows allow the undo and everything is as the write left it. */
+/** Finds the write, if its rows allow the undo and the state is still as the write left it. */
 async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<UndoableWrite> {
   const undoable = await requireUndoable(deps, write)
   const look = await lookAtLeft(deps, undoable)
@@ -185,8 +185,8 @@ async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<Undoable
 }
 
 /**
- * Records a refusal in the incident of the write: the state has changed, or its rows forbid the
- * undo.
+ * Records a refused undo in the incident of the write: the state has changed, or the write's rows
+ * forbid the undo.
  */
 async function noteRefusal<T>(
   deps: ApiDeps,
@@ -219,7 +219,7 @@ function toUndoes({ started }: LoggedWrite, isWrong: boolean): Undoes {
   return { key: stepKey ?? '', incidentId: id, attempt, callId, tool, risk, isWrong }
 }
 
-/** Requires the right to grade, because calling a write wrong is a grade of its incident. */
+/** Requires the right to grade, because a write that is called wrong is a grade of its incident. */
 async function requireGrader({ db }: ApiDeps, { incidentId: id }: Undoes, principal: Principal): Promise<void> {
   const types = typesOf(principal)
   const incident = await incidentById(db, id)
@@ -227,5 +227,5 @@ async function requireGrader({ db }: ApiDeps, { incidentId: id }: Undoes, princi
   throw new Problem(403, 'FORBIDDEN', `${principal.name} may not grade ${id}: leave "wrong" out.`)
 }
 
-/** Routes for the undo of a write: its call, whether it is allowed, and carrying it out. */
+/** Routes for the undo of a write: its call, whether it is allowed, and its execution. */
 export const undoRoutes = [listEndpoint, showEndpoint, askEndpoint]

@@ -26,9 +26,9 @@ const query = z.object({
   /** Resources such as `host:db-1`, separated by commas. */
   resources: z.string().max(2_000).optional(),
   type: incidentType.optional(),
-  /** The risk of the call, if it is higher than that of its tool. */
+  /** The risk of the call, if it is higher than the risk of its tool. */
   risk: z.enum(risks).optional(),
-  /** A time whose rights are used, instead of now. */
+  /** A time at which the rights are evaluated, instead of now. */
   at: z
     .string()
     .refine((text) => !Number.isNaN(parseTime(text)), 'must be a time such as 2026-11-21 or 2026-11-21T01:00:00Z')
@@ -47,7 +47,7 @@ const example: WhoMay = {
   ],
 }
 
-/** Routes that list who may decide a call, now or at a time, by the rules of a decision. */
+/** Routes that list who may decide a call, now or at a given time, by the rules of a decision. */
 export const whoMayRoutes = endpoint({
   method: 'get',
   path: '/who-may',
@@ -86,7 +86,7 @@ export const whoMayRoutes = endpoint({
 
 type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & {
   ownRunOf: string | null
-  /** The dry run, which contains what the site policy requires. */
+  /** The dry run, which contains what the configured policy requires. */
   dryRun: { details: Record<string, unknown> } | null
 }
 
@@ -99,13 +99,13 @@ async function readSubject(deps: ApiDeps, scope: Scope, asked: z.output<typeof q
   return { risk, targets, required, dryRun, incidentType: type, ownRunOf: await requesterOf(deps, found) }
 }
 
-/** Returns why nobody can decide: the site policy refuses the call. */
+/** Returns why nobody can decide a call: the configured policy refuses the call. */
 function whySiteRefuses(dryRun: Subject['dryRun']): string | null {
   const site = dryRun?.details.sitePolicy as SiteDecision | undefined
   return site?.action === 'never' ? `${nameSiteRule(site)} refuses this call, so nobody can approve it` : null
 }
 
-/** Finds the person whose own write requests the approval, if others have to decide it. */
+/** Finds the person whose own write requests the approval, if somebody else has to decide it. */
 async function requesterOf({ db }: ApiDeps, approval: Parameters<typeof isOwnRun>[2]): Promise<string | null> {
   const row = await db
     .selectFrom('incident')

@@ -24,14 +24,15 @@ export type OperatorRow = {
   createdAt: string
   disabledAt: string | null
   /**
-   * The identity provider that gives this person the role; null for people who were created here.
+   * The identity provider that gives this person the role; null for a person who was created in
+   * Nightshift.
    */
   issuer: string | null
   /** The last use of a token or browser session of this person, accurate to a few minutes. */
   lastSeenAt: string | null
-  /** The person's id at Slack. A button that is pressed there counts as pressed by this person. */
+  /** The person's id at Slack. A button pressed under this id counts as pressed by the person. */
   slackUserId: string | null
-  /** The person's id at PagerDuty. An acknowledgement there takes the incident here. */
+  /** The person's id at PagerDuty, where an acknowledgement takes an incident for this person. */
   pagerdutyUserId: string | null
 }
 
@@ -69,8 +70,7 @@ export async function lockOperator(trx: Trx, id: string): Promise<OperatorRow | 
 type Elsewhere = 'slackUserId' | 'pagerdutyUserId'
 
 /**
- * Finds the person with this id at Slack or PagerDuty, as an admin configured it. The person may be
- * disabled.
+ * Finds the person to whom an admin gave this id at Slack or PagerDuty. The person may be disabled.
  */
 export async function operatorElsewhere(db: Db, column: Elsewhere, id: string): Promise<OperatorRow | null> {
   return (await operators(db).where(column, '=', id).executeTakeFirst()) ?? null
@@ -91,16 +91,16 @@ type OperatorChange = {
   maxRisk: Risk
   incidentTypes: readonly string[] | null
   disabled: boolean
-  /** If absent, the rights stay unchanged. */
+  /** The new further rights. If the field is absent, the rights stay unchanged. */
   rights?: readonly string[]
-  /** If absent, the Slack id stays unchanged. */
+  /** The new Slack id. If the field is absent, the Slack id stays unchanged. */
   slackUserId?: string | null
   pagerdutyUserId?: string | null
 }
 
 /**
- * Creates or changes the person with that name. Returns the row before the change (null if there
- * was none) and after it.
+ * Creates or changes the person with this name. Returns the person's row before the change (null if
+ * there was none) and after the change.
  */
 export async function putOperator(
   trx: Trx,
@@ -134,8 +134,9 @@ export async function putOperator(
 }
 
 /**
- * Whether there is another admin besides this person. Locks the admins until the transaction ends,
- * so that of two admins who disable each other, the second waits. Called before any other lock.
+ * Whether there is another admin besides this person. Locks the rows of admins until the
+ * transaction ends: if two admins disable each other, the second change waits. Called before any
+ * other lock is taken.
  */
 export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boolean> {
   const admins = await trx
@@ -144,7 +145,7 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
     .where('role', '=', 'admin')
     .where('disabledAt', 'is', null)
     .orderBy('id')
-    // Lets references to an admin, such as a vote, proceed without waiting.
+    // Lets an insert that refers to an admin, such as a vote, proceed without waiting.
     .forNoKeyUpdate()
     .execute()
   return admins.some(({ id }) => id !== operatorId)
@@ -157,8 +158,8 @@ type AskedDecision = { incidentId: string; dryRun: { details: Record<string, unk
 >
 
 /**
- * Explains why this person may not decide this approval; null if they may. Reads the rights each
- * time that authority is given or used, because they may change in between.
+ * Explains why this person may not decide this approval; null if the person may. Reads the rights
+ * each time that authority is given or used, because they may change in between.
  */
 export async function refusalToDecide(
   db: Db,
@@ -173,10 +174,7 @@ export async function refusalToDecide(
   return mayDecide(deciderOf(operator), asked) ?? whyNoMember(operator.name, dryRun)
 }
 
-/**
- * Explains, before an approval is requested, why this person may not decide about it; null if they
- * may.
- */
+/** Explains before a request why this person may not decide an approval; null if the person may. */
 export async function refusalForRisk(
   db: Db,
   operatorId: string,
@@ -190,7 +188,7 @@ export function deciderOf({ name, role, maxRisk, incidentTypes, rights, disabled
   return { name, role, maxRisk, incidentTypes, rights, disabled: disabledAt !== null }
 }
 
-/** The longest life of a session in days. Afterwards the identity provider is asked again. */
+/** Maximum days of a session. Afterwards the person must sign in at the identity provider again. */
 const days = 7
 
 type SignedIn =
@@ -199,7 +197,7 @@ type SignedIn =
 
 /**
  * Finds or creates a person by issuer and subject, with the role that the person's groups give
- * today. Returns the token for the session, and in words what the person may do.
+ * today. Returns the id of the token for the session, and the person's authority in words.
  */
 export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): Promise<SignedIn> {
   const { id, name, disabledAt, ...kept } = await ensureIdentity(trx, identity, role)
@@ -242,8 +240,8 @@ const knownColumns = [
 ] as const
 
 /**
- * Finds or creates a person. Never gives a name that somebody else already has: a new person with
- * the same name gets a suffix.
+ * Finds or creates a person. A new person never gets the name of somebody else: if the name is
+ * taken, a suffix is added.
  */
 async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): Promise<Known> {
   const { issuer, subject } = identity

@@ -22,7 +22,7 @@ export function goodTokens(db: Db): Tokens {
     ) as unknown as Tokens
 }
 
-/** Columns of a principal, which are the same for a bearer token and for a cookie. */
+/** Columns of a principal, for a bearer token and for a cookie. */
 export const principalColumns = [
   'apiToken.id',
   'apiToken.name',
@@ -34,9 +34,9 @@ export const principalColumns = [
 ] as const
 
 /**
- * Builds a principal. A token never gives more than its person has, so a person who was changed to
- * viewer is a viewer with every older token. The name is the person's, so that no token can carry
- * somebody else's name.
+ * Builds a principal. A token never gives more than its person has: if a person becomes a viewer,
+ * every older token of this person has the rights of a viewer. The name is the person's, so that no
+ * token can carry the name of somebody else.
  */
 export function toPrincipal(row: {
   id: string
@@ -62,8 +62,8 @@ export async function principalOf(db: Db, token: string): Promise<Principal | nu
     .where('apiToken.sha256', '=', sha256(token))
     .executeTakeFirst()
   if (!row) return null
-  // Writes the last use at most once a minute. This is enough to find a forgotten token, and
-  // requests that only read usually write nothing.
+  // Writes the time of the last use at most once a minute. The time is accurate enough to find a
+  // forgotten token, and requests that only read usually write nothing.
   if (row.stale) {
     await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', row.id).execute()
   }

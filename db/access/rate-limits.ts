@@ -3,12 +3,12 @@ import type { Db } from '../connect.ts'
 
 export type RateLimit = { attempts: number; seconds: number }
 
-/** `first`: whether this is the first attempt over the limit. Only that attempt is logged. */
+/** The count of attempts. `first`: the attempt is the first over the limit, which is logged. */
 type AttemptCount = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
- * Counts an attempt by the database's clock, so that two API processes share one count. Over the
- * limit it writes nothing, so that a flood of attempts causes only reads.
+ * Counts an attempt by the database's clock, so that two API processes share one count. Writes
+ * nothing for an attempt over the limit, so that a flood of attempts causes only reads.
  */
 export async function countAttempt(db: Db, subject: string, limit: RateLimit): Promise<AttemptCount> {
   const before = await db
@@ -36,7 +36,7 @@ export async function countAttempt(db: Db, subject: string, limit: RateLimit): P
   return { over: true, first: now.count === limit.attempts + 1, retryAfterSeconds: Math.max(1, now.seconds) }
 }
 
-/** Resets a subject's count. */
+/** Resets the count of attempts of a subject. */
 export async function forgetAttempts(db: Db, subject: string): Promise<void> {
   await db.deleteFrom('attempt').where('subject', '=', subject).execute()
 }
@@ -44,7 +44,7 @@ export async function forgetAttempts(db: Db, subject: string): Promise<void> {
 const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
 
 /**
- * Deletes a few old rows in each call, so that a sender that changes addresses cannot fill the
+ * Deletes a few old counts in each call, so that a sender that changes addresses cannot fill the
  * table.
  */
 async function forgetOld(db: Db): Promise<void> {

@@ -6,9 +6,9 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { goodTokens, principalColumns, toPrincipal } from './principals.ts'
 
-/** Hours without use after which a browser is signed out. */
+/** Hours without use after which a browser session ends. */
 const idleHours = 12
-/** The longest life of a session in days, even if it is used, because a cookie may be stolen. */
+/** Maximum days of a browser session, even if it is used, because a cookie may be stolen. */
 const maxDays = 7
 
 const idle = sql<string>`least(
@@ -21,8 +21,8 @@ export function personsTokens(db: Db) {
 }
 
 /**
- * Opens a session for a person's token and returns its id in plain text, only this once. Null for a
- * token of a machine.
+ * Opens a session for a person's token and returns the session's id in plain text, only this once.
+ * Null for a token of a machine.
  */
 export async function openSession(db: Db, tokenId: string): Promise<string | null> {
   const plain = randomBytes(32).toString('base64url')
@@ -45,7 +45,7 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
   return plain
 }
 
-/** Marks the token as used by its browser, so that it does not seem forgotten. */
+/** Stores that a browser used the token, so that the token does not seem forgotten. */
 async function used(db: Db, tokenId: string): Promise<void> {
   await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', tokenId).execute()
 }
@@ -66,8 +66,8 @@ export async function principalOfSession(db: Db, plain: string): Promise<Princip
     .where('session.expiresAt', '>', now)
     .executeTakeFirst()
   if (!row) return null
-  // Writes the last use at most every five minutes. This is accurate enough for twelve hours, and
-  // most reads cause no write.
+  // Writes the time of the last use at most every five minutes. The time is accurate enough for a
+  // limit of twelve hours, and most reads cause no write.
   if (row.slides) {
     await db.updateTable('session').set({ expiresAt: idle }).where('sha256', '=', sha256(plain)).execute()
     await used(db, row.id)

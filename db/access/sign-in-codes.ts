@@ -6,8 +6,8 @@ import type { Db } from '../connect.ts'
 import { personsTokens } from './sessions.ts'
 
 /**
- * Minutes within which a code must be used to open a browser. Short, so that a code left in a
- * terminal soon becomes worthless.
+ * Minutes within which a sign-in code must be used. Short, so that a code left in a terminal soon
+ * becomes worthless.
  */
 const codeMinutes = 10
 
@@ -35,8 +35,8 @@ export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: s
 }
 
 /**
- * Uses up a code and returns the id of its token. If two browsers send the code at the same time,
- * only one gets it.
+ * Uses up a sign-in code and returns the id of its token. If two browsers send the code at the same
+ * time, only one browser gets the id.
  */
 export async function redeemSignInCode(db: Db, code: string): Promise<string | null> {
   const used = await db

@@ -16,7 +16,7 @@ function newToken(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }
 
-/** Creates a person, or returns the existing one. Used at a start. */
+/** Creates a person with this name, or returns the existing one. A start calls this function. */
 export async function ensureOperator(db: Db, name: string, role: PersonRole): Promise<string> {
   return await inTransaction(db, async (trx) => {
     const known = await trx.selectFrom('operator').select(['id', 'role']).where('name', '=', name).executeTakeFirst()
@@ -38,13 +38,13 @@ type NewToken = {
   role: Role
   operatorId: string | null
   scopes?: readonly string[]
-  /** If it is absent, the token does not expire. */
+  /** Seconds until the token expires. If the field is absent, the token does not expire. */
   expirySeconds?: number
 }
 
 /**
- * Creates a token and returns it in plain text, only this once. A token of a person has its
- * operator; a token of a machine has none.
+ * Creates a token and returns it in plain text, only this once. A token of a person names the
+ * person; a token of a machine names nobody.
  */
 export async function createToken(db: Db, token: NewToken, plain = newToken()): Promise<string> {
   await inTransaction(db, async (trx) => {
@@ -80,7 +80,7 @@ function insertToken(db: Db, token: NewToken, plain: string) {
   })
 }
 
-/** Creates a token, and returns it in plain text together with its row as other people see it. */
+/** Creates a token, and returns it in plain text together with its row, which has no secret. */
 export async function mintToken(db: Db, token: NewToken): Promise<{ plain: string; row: TokenRow }> {
   const plain = newToken()
   const { id } = await insertToken(db, token, plain).returning('id').executeTakeFirstOrThrow()
@@ -101,7 +101,7 @@ export type TokenRow = {
   revokedAt: string | null
 }
 
-/** Selects everything about tokens except the tokens themselves. */
+/** Selects all columns about tokens except the tokens themselves. */
 function tokenRows(db: Db) {
   return db
     .selectFrom('apiToken')
@@ -120,7 +120,7 @@ export async function tokenRow(db: Db, id: string): Promise<TokenRow | null> {
   return (await tokenRows(db).where('apiToken.id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** Revokes a token, which ends all of its sessions. False if it was revoked before. */
+/** Revokes a token, which ends all of its sessions. False if the token was revoked before. */
 export async function revokeToken(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('apiToken')
@@ -134,7 +134,7 @@ export async function revokeToken(db: Db, id: string): Promise<boolean> {
 
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
 
-/** Creates the tokens of a first start. Keeps existing tokens that the database still knows. */
+/** Creates the tokens of a first start. Keeps an existing token that the database knows. */
 export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTokens> = {}): Promise<FirstRunTokens> {
   const keep = async (plain: string | undefined) => (plain && (await principalOf(db, plain)) ? plain : undefined)
   const admin = await ensureOperator(db, 'admin', 'admin')

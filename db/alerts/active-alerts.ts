@@ -15,8 +15,8 @@ const namingLabels = [
 type NamedThing = { keys: string[]; names: string[] }
 
 /**
- * Finds the names that the registry has for a resource, by the key that sources with authority
- * give. `text`: `kind:id`, or an id of any kind. The only name of an unknown resource is that text.
+ * Finds the names that the registry has for a resource. `text`: the key `kind:id` of the resource,
+ * or its id. If the resource is unknown, its only name is this text.
  */
 export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
   const ref = parseResourceKey(text)
@@ -32,7 +32,8 @@ export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThi
 }
 
 /**
- * Whether an alert is about the resource: by its incident, or by a label, with or without a port.
+ * Whether an alert is about the resource: by its incident, or by a label with a name of the
+ * resource, with or without a port.
  */
 export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
   exists (
@@ -47,8 +48,8 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
 const retentionSeconds = 300
 
 /**
- * The maximum number of shown alerts of a resource. One more alert is read, to find out whether
- * there are more.
+ * Maximum number of alerts of a resource that are shown. One more alert is read, which shows
+ * whether there are more.
  */
 export const maxActiveAlerts = 50
 
@@ -56,15 +57,15 @@ const isActive = sql<boolean>`(alert.status = 'firing'
   or alert.status = 'resolved' and alert.ends_at > ${onceNow} - make_interval(secs => ${retentionSeconds}))`
 
 /**
- * Whether other incidents have alerts about a resource under any of its names, which fire or ended
- * within 300 s.
+ * Whether other incidents have alerts about a resource under any of its names. Alerts count that
+ * fire, or that ended within 300 s.
  */
 export async function isActiveAbout(db: Db | Trx, resource: string, incidentId: string) {
   const about = isAbout(await namesOfThing(db, resource))
   return sql<boolean>`${isActive} and ${about} and incident_id is distinct from ${incidentId}`
 }
 
-/** Lists alerts about a resource under any of its names, which fire or ended within 300 s. */
+/** Lists alerts about a resource, under any of its names, that fire or ended within 300 s. */
 export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
   return await db
     .selectFrom('alert')

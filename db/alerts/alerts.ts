@@ -81,8 +81,8 @@ export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<Aler
 
 /**
  * Opens an incident for each of these alerts, with one statement for each table. The caller holds
- * the locks of their fingerprints, and knows that each alert is new and not expected. So no earlier
- * incident, attempt or read matters.
+ * the locks of their fingerprints, and knows that each alert is new and not expected. Earlier
+ * incidents, attempts and reads therefore do not matter.
  */
 export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   const settings = await readSettings(trx)
@@ -129,8 +129,8 @@ export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise
 const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
 
 /**
- * Finds the occurrence of an alert that fires or may fire. There is at most one for each sender and
- * fingerprint.
+ * Finds the occurrence of an alert that fires or may fire. A sender and a fingerprint have at most
+ * one.
  */
 export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
   const row = await trx
@@ -144,8 +144,8 @@ export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRo
 }
 
 /**
- * Finds the newest occurrence that ended. `early`: whether its end was received before its begin,
- * with the same start.
+ * Finds the newest occurrence of an alert that has ended. `early`: the end was received before the
+ * begin, with the same start.
  */
 export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
   return await trx
@@ -171,14 +171,14 @@ export async function countSight(trx: Trx, alertId: string): Promise<void> {
     .execute()
 }
 
-/** Removes the reason of an unproven end when the alert fires again. The log keeps it. */
+/** Removes the reason of an unproven end when the alert fires again. The log keeps the reason. */
 export async function forgetEndReason(trx: Trx, alertId: string): Promise<void> {
   await trx.updateTable('alert').set({ endReason: null }).where('id', '=', alertId).execute()
 }
 
 /**
- * Records a repeat of an occurrence, which fires. If the start changes with every request, the
- * newest start is stored.
+ * Records a repeat of an alert that fires. If the start changes with every request, the newest
+ * start is stored.
  */
 export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
   await trx
@@ -201,7 +201,7 @@ export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Pr
     .execute()
 }
 
-/** Records a repeat of many occurrences in one statement. */
+/** Records repeats of many alerts in one statement. */
 export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; current: AlertRow }[]): Promise<void> {
   const seen = sights.map(({ alert, current }) => ({
     id: current.id,
@@ -221,7 +221,7 @@ export async function countRepeats(trx: Trx, sights: readonly { alert: Alert; cu
 const isSameStart = (alert: Alert, current: AlertRow): boolean =>
   alert.startGiven === false || Date.parse(alert.startsAt) === Date.parse(current.startsAt)
 
-/** Ends an occurrence that got no end, because a new one began after its last repeat. */
+/** Ends an occurrence that got no end, because a new occurrence began after its last repeat. */
 export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
   await trx
     .updateTable('alert')
@@ -284,8 +284,8 @@ export async function appendAlert(
 type Opening = { about: AlertResource | null; incident: OpenedIncident }
 
 /**
- * Builds the row of an alert. `count`: how many requests have delivered alerts of this incident,
- * the current one included.
+ * Builds the log row about an alert. `count`: how many requests have delivered alerts of this
+ * incident, the current request included.
  */
 function alertEvent(
   alert: Alert,
@@ -334,11 +334,11 @@ export type IngestResult = {
   fingerprint: string
   incidentId: string | null
   outcome: IngestOutcome | 'refused'
-  /** Why the alert was refused. */
+  /** Why the alert was refused; absent if it was stored. */
   reason?: string
-  /** Whether the queue has something new. */
+  /** Whether the queue has a new incident to investigate. */
   wakesQueue: boolean
-  /** The run to inform that all alerts of its incident are over. */
+  /** The run to inform that all alerts of its incident are over; null if there is no such run. */
   tellRun: { incidentId: string; attempt: number } | null
 }
 

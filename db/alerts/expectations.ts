@@ -22,7 +22,7 @@ export type ExpectationSubject =
   | { subject: 'resource'; resourceKind: string; resourceId: string }
   | { subject: 'type'; type: string }
 
-/** Stores an expected state as it was read when a person marked it. Returns its row. */
+/** Stores the state of a subject as expected when a person marks it. Returns the row. */
 async function markExpected(
   trx: Trx,
   mark: ExpectationSubject & {
@@ -46,8 +46,8 @@ async function markExpected(
 type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
 
 /**
- * Marks an incident as expected and closes it as expected. The status of the incident ends a run
- * that is active. `run`: the run to inform.
+ * Marks an incident as expected and closes it as expected. The new status of the incident ends an
+ * active run. `run`: the run to inform.
  */
 export async function markIncidentExpected(
   trx: Trx,
@@ -94,7 +94,7 @@ export async function markIncidentExpected(
   return { expectation, run: isRunning ? { incidentId, attempt: row.attempt } : null }
 }
 
-/** Lists marks that are in force first, then the newest. */
+/** Lists expected states: those in force first, then the newest. */
 export async function listExpectations(
   { db }: Scope,
   limit: number,
@@ -111,7 +111,7 @@ export async function listExpectations(
     .execute()
 }
 
-/** Ends a mark, after which later alerts are treated normally. Null if the mark is not in force. */
+/** Ends a mark as expected. Later alerts are treated normally. Null if it is not in force. */
 export async function endExpectation(
   db: Db,
   id: string,
@@ -139,8 +139,8 @@ export async function endExpectation(
 }
 
 /**
- * Returns a function that tells whether a mark in force may be about an alert. Needs only one
- * statement if there is no mark, which is usual.
+ * Returns a function that tells whether a mark as expected may be about an alert. Needs only one
+ * statement if no mark is in force, which is usual.
  */
 export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => boolean> {
   const marks = await trx
@@ -159,7 +159,7 @@ export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => b
     )
 }
 
-/** Finds the newest mark in force for an alert of this incident. The narrowest subject wins. */
+/** Finds the mark in force for an alert: by alert, else by resource, else by type; then newest. */
 async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promise<ExpectationRow | null> {
   const incident = await lockIncident(trx, incidentId)
   if (!incident) return null
@@ -182,12 +182,12 @@ async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promi
   return row ?? null
 }
 
-/** Seconds within which the read must be made. Afterwards the incident is treated normally. */
+/** Seconds within which the state must be read. Afterwards the incident is treated normally. */
 const lookWithinSeconds = 120
 
 /**
- * Keeps an incident with a mark out of the queue until code has read whether its state is as
- * expected. Returns whether it is kept out.
+ * Keeps an incident with a mark as expected out of the queue until code has read whether its state
+ * is as expected. Returns whether the incident is kept out.
  */
 export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Alert): Promise<boolean> {
   const expectation = await expectationFor(trx, incidentId, alert)
@@ -208,7 +208,7 @@ export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Ale
 /**
  * Closes an incident as expected if the read matches the mark. Otherwise the incident is treated
  * normally and people are notified. The caller holds the incident's lock. Returns whether the queue
- * has something new.
+ * has a new incident.
  */
 export async function settleExpected(
   trx: Trx,
@@ -259,8 +259,8 @@ export async function settleExpected(
 }
 
 /**
- * Notifies people of an incident that came back. The notification was delayed while the state might
- * be expected.
+ * Notifies people of an incident that is not shown to be as expected. The notification was delayed
+ * while the state might be expected.
  */
 async function tellUnexpected(trx: Trx, incidentId: string, text: string): Promise<void> {
   const row = await lockIncident(trx, incidentId)

@@ -10,7 +10,7 @@ import type { Trx } from '../connect.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { readSettings } from '../settings.ts'
 
-/** Explains what alerts would do now. Uses the look-ups of ingest, and stores nothing. */
+/** Explains what alerts would do now. Uses the look-ups of ingest and stores nothing. */
 export async function explainAlerts(trx: Trx, received: readonly Alert[]): Promise<ExplainedAlert[]> {
   const alerts = received.map((alert) => cleanse(alert))
   const settings = await readSettings(trx)

@@ -7,18 +7,18 @@ import { readSettings } from '../settings.ts'
 import { type IngestResult, ingestResult } from './alerts.ts'
 import { takeAlert } from './ingest-alert.ts'
 
-/** Lists the names of the alerts that are heartbeats. */
+/** Lists the names of alerts that are configured as heartbeats. */
 export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
   return new Set((await readSettings(trx)).value<string[]>('alert.heartbeats'))
 }
 
 /**
- * Counts a heartbeat. Only an end, or a return after it had stopped, changes its incident. The
- * caller holds the lock of its fingerprint and has removed its secrets.
+ * Counts a heartbeat. Only an end, or a return after the heartbeat had stopped, changes its
+ * incident. The caller holds the lock of its fingerprint and has removed secrets from it.
  */
 export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<IngestResult> {
   const now = await databaseTime(trx)
-  // Ends an incident that the alert opened before it was configured as a heartbeat.
+  // Ends an incident that the alert opened before the alert was configured as a heartbeat.
   if (hasIncident) await takeAlert(trx, { ...alert, status: 'resolved', endsAt: now, startGiven: false })
   if (alert.status === 'resolved') return await endHeartbeat(trx, alert)
   const wasStopped = await count(trx, alert)
@@ -27,10 +27,7 @@ export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean
   return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
-/**
- * Opens an incident for each heartbeat that was silent too long. Returns whether the queue has
- * something new.
- */
+/** Opens an incident for each heartbeat that was silent too long. Returns whether any was. */
 export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   const configured = (await readSettings(db)).value<number | null>('alert.heartbeat_silence')
   const beats = await db
@@ -46,7 +43,7 @@ export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   for (const { source, fingerprint, lastSeenAt } of silent) {
     await db.transaction().execute(async (trx) => {
       const beat = await lockBeat(trx, { source, fingerprint })
-      // Skips a heartbeat that was received in the meantime.
+      // Skips a heartbeat that was received since it was found silent.
       if (!beat || beat.stoppedAt !== null || beat.lastSeenAt !== lastSeenAt) return
       await tell(trx, beat, 'firing', await databaseTime(trx))
       await markStopped(trx, beat)
@@ -64,7 +61,7 @@ async function endHeartbeat(trx: Trx, alert: Alert): Promise<IngestResult> {
   return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
-/** Stores a repeat. Returns the previous heartbeat if it had stopped; otherwise null. */
+/** Stores a repeat of a heartbeat. Returns its previous row if it had stopped; otherwise null. */
 async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Promise<Heartbeat | null> {
   const before = await lockBeat(trx, { source, fingerprint })
   await trx
@@ -73,7 +70,8 @@ async function count(trx: Trx, { source, fingerprint, name, labels }: Alert): Pr
     .onConflict((conflict) =>
       conflict.columns(['source', 'fingerprint']).doUpdateSet({
         sights: sql`heartbeat.sights + 1`,
-        // Ignores a silence that was reported, because it is not a usual gap.
+        // Leaves a silence for which an incident opened out of the longest gap, because it is not a
+        // usual gap.
         longestGapSeconds: sql`case when heartbeat.stopped_at is not null then heartbeat.longest_gap_seconds
           else greatest(heartbeat.longest_gap_seconds, extract(epoch from nightshift_now() - heartbeat.last_seen_at)) end`,
         lastSeenAt: now,

@@ -49,8 +49,8 @@ import { awaitExpectedLook } from './expectations.ts'
 import { noteMassEnd } from './mass-resolve.ts'
 
 /**
- * Stores one alert whose secrets are removed. The caller holds the lock of its fingerprint
- * (`ingest-body.ts`).
+ * Stores one alert whose secrets are removed, and decides about its incident. The caller holds the
+ * lock of the alert's fingerprint (`ingest-body.ts`).
  */
 export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
   return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
@@ -60,15 +60,15 @@ async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
     if (alert.endReason !== undefined) return await endUnproven(trx, alert, current, alert.endReason)
-    // Treats a later start from another sender as a repeat. Otherwise a stranger could take the
-    // alert over and end it with two requests.
+    // Treats a later start from a foreign sender as a repeat. Otherwise this sender could take over
+    // the alert and end it with two requests.
     const isNew = !isForeign(alert, current) && isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
     return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
   }
   const last = await lastEndedOccurrence(trx, alert)
   if (last?.early) {
-    // Stores only the count, because the end of this occurrence was received first and it is stored
-    // as ended.
+    // Stores only the count: the end of this occurrence was received first, so it is stored as
+    // ended.
     await countSight(trx, last.id)
     return ingestResult(alert, last.incidentId, 'orphan')
   }
@@ -96,7 +96,7 @@ export function storedOccurrence(row: AlertRow): StoredOccurrence {
   }
 }
 
-/** Handles a repeat. Most repeats change only a counter and lock no incident. */
+/** Handles a repeat of an alert. Most repeats change only a counter and lock no incident. */
 async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) {
     await countRepeat(trx, alert, current)
@@ -117,8 +117,8 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
 }
 
 /**
- * Finds the incidents whose repeats are only counted. Reads only the incidents' rows. An error only
- * means that more alerts are counted.
+ * Finds the incidents whose repeated alerts are only counted. Reads only the incidents' rows. If a
+ * row changes meanwhile, a repeat may only be counted although it could do more.
  */
 export async function onlyCounts(trx: Trx, incidentIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (incidentIds.length === 0) return new Set()
@@ -139,7 +139,7 @@ function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' 
   return closedBy === 'person' || (closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null)
 }
 
-/** Handles a new start without an end: the old occurrence is over, and a new one begins. */
+/** Handles a new start without an end: the stored occurrence is over, and another begins. */
 async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
   await endUnseen(trx, current)
@@ -150,12 +150,12 @@ async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<I
   return await follow(trx, alert, await decide(trx, incidentId, 'occurrence'), null)
 }
 
-/** `nextCheckAtMs`: when the watchdog must decide if nothing is done now. */
+/** `nextCheckAtMs`: when the watchdog must decide again if nothing happens before. */
 type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
 
 /**
- * Retention removed the incident and its alert after they were read. When the alert is read again,
- * it is new.
+ * Thrown if retention removed the incident and its alert after they were read. If the alert is
+ * processed again, it is new.
  */
 export class IncidentGoneError extends Error {
   override name = 'IncidentGoneError' as const
@@ -211,8 +211,8 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
 }
 
 /**
- * Opens an incident for an alert. If the incident follows another incident, it names that incident
- * and shares its attempts of the day.
+ * Opens an incident for an alert. An incident that follows an earlier incident names the earlier
+ * one and shares its attempts of the day.
  */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
@@ -292,9 +292,9 @@ async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect>
 
 /**
  * Handles an end that proves nothing, because the rule had no data, was paused, changed or deleted.
- * The state of the alert is then unknown until a read, a person, or a day without the alert settles
- * it. If the series is missing and there is nothing to read, the alert counts as over, and people
- * are notified once if the incident is critical.
+ * The state of the alert is then unknown until a read, a person, or a day without the alert decides
+ * about it. If the series is missing and code cannot read any state, the alert counts as over, and
+ * people are notified once if the incident is critical.
  */
 async function endUnproven(trx: Trx, said: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
   const alert: Alert = { ...said, status: 'resolved' }
@@ -340,14 +340,14 @@ const isForeign = (alert: Alert, { sender }: AlertRow): boolean =>
   sender !== null && alert.sender !== undefined && alert.sender !== sender
 
 /**
- * Records on the alert and in the log that another sender than the opener ended the alert. Such an
- * end does not end a critical incident: the state of the alert becomes unknown, and people are
- * notified once. Returns whether that is the case.
+ * Records on the alert and in the log that a sender other than the alert's own ended the alert. A
+ * foreign end does not end a critical incident: the state of the alert becomes unknown, and people
+ * are notified once. Returns whether the incident is critical.
  */
 async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: IncidentRow | null): Promise<boolean> {
   if (!incident) return false
   const isCritical = incident.severity === 'critical'
-  // Keeps the first such sender on the alert.
+  // Records an end of this sender only once.
   if (current.endedBy === alert.sender) return isCritical
   const rest = isCritical
     ? 'the alert is critical, so it counts as unknown until a check, its own sender or a person reports more'
@@ -371,7 +371,7 @@ async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: I
 }
 
 /**
- * Records an end of an older occurrence, or an end before its own start. The alert continues to
+ * Records the end of an older occurrence, or an end before its own start. The alert continues to
  * fire.
  */
 async function recordLateEnd(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {

@@ -11,35 +11,35 @@ import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import { IncidentGoneError, onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
 
 /**
- * The number of alerts in one transaction. Each alert holds a lock, and PostgreSQL has space for a
- * few thousand. Most requests of Alertmanager have fewer alerts.
+ * Number of alerts in one transaction. Each alert holds a lock, and PostgreSQL has space for a few
+ * thousand locks. Most requests of Alertmanager have fewer alerts.
  */
 export const alertsPerTransaction = 250
 /** Attempts for a transaction that deadlocks. */
 const maxTries = 3
 
 /**
- * Stores the alerts of a request body in order. Each alert is stored, counted, joined to an
- * incident or opens one, as `domain/lifecycle.ts` decides. New alerts, and those that are only
- * counted, are written in sets; the other alerts are written one by one. One transaction holds at
- * most 250 alerts, so a body of that size is stored completely or not at all. The first part of a
+ * Stores the alerts of a request body in order. Each alert is stored, is counted, joins an incident
+ * or opens an incident, as `domain/lifecycle.ts` decides. New alerts, and alerts that are only
+ * counted, are written in sets; all other alerts are written one by one. One transaction holds at
+ * most 250 alerts, so a body of 250 alerts is stored completely or not at all. The first part of a
  * longer body may be stored when the next part fails. The sender then repeats the request, and the
  * alerts that are already stored count as repeats.
  *
- * An alert whose values PostgreSQL refuses is `refused`, and the others are stored. Two bodies with
- * the same alert wait for each other. Lock order: sender and fingerprint, incident, alert.
+ * An alert whose values PostgreSQL refuses is `refused`, and all other alerts are stored. Of two
+ * bodies with one alert, the second waits. Lock order: sender and fingerprint, incident, alert.
  */
 export async function ingestBody(db: Db, received: readonly Alert[]): Promise<IngestResult[]> {
   const taken: IngestResult[] = []
   for (let from = 0; from < received.length; from += alertsPerTransaction) {
-    // Removes secrets, because alerts can contain any text of the sender.
+    // Removes secrets from the alerts, because an alert can contain any text of the sender.
     const alerts = received.slice(from, from + alertsPerTransaction).map((alert) => cleanse(alert))
     taken.push(...(await takeTogether(db, alerts)))
   }
   return taken
 }
 
-/** Stores one alert by `ingestBody`. Throws if it is refused. */
+/** Stores one alert by `ingestBody`. Throws if the alert is refused. */
 export async function ingestAlert(db: Db, received: Alert): Promise<IngestResult> {
   const [taken] = await ingestBody(db, [received])
   if (!taken || taken.outcome === 'refused') throw new Error(`the alert was refused: ${taken?.reason}`)
@@ -81,7 +81,7 @@ export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<
     if (of.length === 0) continue
     const outcome = await saved(trx, take)
     if (outcome.ok) for (const [index, { at }] of of.entries()) taken.set(at, outcome.value[index]!)
-    // Tries each alert separately, because one of them cannot be stored.
+    // Tries each alert of the part separately, because one of them cannot be stored.
     else alone.push(...of.map(({ at, alert }) => ({ at, alert, incidentId: null, isHeartbeat: false })))
   }
   for (const { at, alert, isHeartbeat, incidentId } of alone.toSorted(byIncident)) {
@@ -109,7 +109,7 @@ const refused = ({ fingerprint }: Alert, reason: string): IngestResult => ({
 type Alone = { at: number; alert: Alert; incidentId: string | null; isHeartbeat: boolean }
 
 /**
- * Orders incidents in the same way for all requests, because they are locked in this order. Repeats
+ * Orders incidents in one way for all requests, because incidents are locked in this order. Repeats
  * of an alert keep the order of the request.
  */
 function byIncident(a: Alone, b: Alone): number {
@@ -128,9 +128,9 @@ export const keyOf = ({ source, fingerprint }: Pick<Alert, 'source' | 'fingerpri
   `${source}/${fingerprint}`
 
 type Plan = {
-  /** Alerts that were never received before, without any mark or earlier row. */
+  /** Alerts that were never received before and that no mark as expected concerns. */
   fresh: { at: number; alert: Alert }[]
-  /** Alerts that are only counted. */
+  /** Alerts whose repeat is only counted. */
   repeats: { at: number; alert: Alert; current: AlertRow }[]
   alone: Alone[]
 }
@@ -170,7 +170,7 @@ function isCounted(alert: Alert, current: AlertRow, counting: ReadonlySet<string
 
 type Known = { current: AlertRow | null; last: { incidentId: string | null } | null }
 
-/** Finds the current occurrence of each alert, and the newest one that ended. */
+/** Finds the current occurrence of each alert, and the newest occurrence that ended. */
 async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string, Known>> {
   const rows = await trx
     .selectFrom('alert')
@@ -210,7 +210,7 @@ async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string
 
 type Saved<T> = { ok: true; value: T } | { ok: false; reason: string }
 
-/** Runs work behind a savepoint, so that values that PostgreSQL refuses undo only this work. */
+/** Runs work behind a savepoint. If PostgreSQL refuses a value, only this work is undone. */
 async function saved<T>(trx: Trx, work: () => Promise<T>): Promise<Saved<T>> {
   await sql`savepoint taken`.execute(trx)
   try {

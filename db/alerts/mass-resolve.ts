@@ -9,14 +9,15 @@ import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import { readSettings, type SettingsReader, storedSettings } from '../settings.ts'
 
-/** Seconds after which the doubted ends of a sender are accepted, if it has sent again since. */
+/** Seconds after which a sender's doubted ends are accepted, if the sender has sent again. */
 const believedAfterSeconds = 15 * 60
 
 /**
- * Doubts the ends if a sender ends many alerts at once, because that shows more about the sender
- * than about its alerts. The ends of the last minute then count as unknown, and one message is
- * sent. A group of a sender counts once, because one cause may end all of its alerts. The caller
- * has just stored an end for this incident and holds its lock.
+ * Doubts the ends of alerts if a sender ends many alerts at once, because so many ends show more
+ * about the sender than about its alerts. The ends of the last minute then count as unknown, and
+ * people get one message. A notification group of the sender counts once, because one cause may end
+ * all of its alerts. The caller has just stored an end for this incident and holds the incident's
+ * lock.
  */
 export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
   const ends = await count(
@@ -27,11 +28,11 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
   // Lets one transaction at a time continue, so that only one of them notifies people. The holder
-  // of this lock never waits for a row that is locked by a transaction which waits for this lock.
+  // of this lock never waits for a row whose lock a waiting transaction holds.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
-  // Skips rows that another transaction has locked, because that transaction marks them and counts
-  // the same ends.
+  // Skips rows that another transaction has locked, because that transaction marks the rows and
+  // counts the same ends.
   await sql`
     update alert set status = 'unknown', unknown_since = nightshift_now(), unknown_why = 'crowd'
     where id in (
@@ -71,7 +72,7 @@ async function announceCrowd(trx: Trx, incidentId: string, source: string, ends:
 }
 
 /**
- * Accepts doubted ends once the sender has sent again and a quarter of an hour has passed. Also
+ * Accepts doubted ends once a quarter of an hour has passed and the sender has sent again. Also
  * stops counting an alert as firing if its sender never reports ends and was silent for the seconds
  * of the setting `alert.stale`. Works on one incident, whose lock the caller holds.
  */
@@ -105,7 +106,7 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
     await note(trx, incidentId, 'stale', 'The alert has not repeated for a long time, and its sender reports no ends')
 }
 
-/** Closes an alert as quiet and unproven if it had an unproven end and did not fire since. */
+/** Closes an alert as quiet and unproven if its end proves nothing and it did not fire since. */
 async function settleUnproven(trx: Trx, incidentId: string): Promise<void> {
   const { rows } = await sql<{ name: string; endReason: string }>`
     update alert set status = 'resolved', end_received_at = last_seen_at
@@ -122,8 +123,8 @@ const isLongUnproven = sql`(unknown_why = 'unproven'
   and last_seen_at <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
 
 /**
- * Accepts doubted ends, because a read found the resource healthy or a person states that they are
- * over.
+ * Accepts doubted ends, because a read found the resource healthy or a person states that the
+ * alerts are over.
  */
 export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {
   const believed = await sql`

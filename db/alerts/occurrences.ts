@@ -3,19 +3,19 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { AlertRow } from '../tables.ts'
 
-/** An alert, by its newest occurrence. `fired`: its repetitions in words; null if it fired once. */
+/** An alert by its newest occurrence. `fired`: its occurrences in words; null for only one. */
 type FoldedAlert = AlertRow & { fired: string | null }
 
 type Occurrences = {
   times: number
   /** The begin of the first occurrence. */
   since: string
-  /** How long the occurrences lasted that have ended, in milliseconds; null if none has ended. */
+  /** Milliseconds of the shortest and the longest ended occurrence; null if none has ended. */
   shortestMs: number | null
   longestMs: number | null
 }
 
-/** The hours that are considered. Earlier occurrences do not matter. */
+/** The hours in which occurrences count. Earlier occurrences do not matter. */
 const windowHours = 24
 
 /**
@@ -32,7 +32,7 @@ export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, lim
     .orderBy('source')
     .orderBy('fingerprint')
     .orderBy('startsAt', 'desc')
-  // Reads only the shown alerts in full, because an incident may have thousands.
+  // Reads only the shown alerts in full, because an incident may have thousands of alerts.
   const shown = await db
     .selectFrom('alert')
     .selectAll()
@@ -55,7 +55,7 @@ async function occurrencesOf(db: Db | Trx, { source, fingerprint }: AlertRow): P
   return rows[0]
 }
 
-/** Formats `9 times since 2026-11-25T10:30:33.000Z, 20 s to 10 min each`. */
+/** Formats occurrences: `9 times since 2026-11-25T10:30:33.000Z, 20 s to 10 min each`. */
 export function describeFiring(found: Occurrences | undefined): string | null {
   if (!found || found.times < 2) return null
   const { times, since, shortestMs, longestMs } = found

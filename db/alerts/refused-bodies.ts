@@ -8,8 +8,8 @@ const maxReasonChars = 300
 const keptDays = 30
 
 /**
- * Records a request body or an alert that can never be stored. There is one row for each sender and
- * hour, with the newest reason.
+ * Records a request body or an alert that can never be stored. Each sender and hour has one row,
+ * with the newest reason.
  */
 export async function noteRefusedBody(db: Db | Trx, { sender, ...body }: Omit<RefusedBody, 'count' | 'lastAt'>) {
   const { dialect, code, reason } = cleanse(body)
@@ -20,7 +20,7 @@ export async function noteRefusedBody(db: Db | Trx, { sender, ...body }: Omit<Re
       code = excluded.code, reason = excluded.reason, last_at = excluded.last_at`.execute(db)
 }
 
-/** Lists refusals of the last day by sender, each with the newest reason. */
+/** Lists refusals of the last day by sender, with the newest reason of each sender. */
 export async function refusedLately(db: Db): Promise<RefusedBody[]> {
   const { rows } = await sql<RefusedBody>`
     select distinct on (sender) sender, sum(count) over (partition by sender)::int as count, dialect, code, reason, last_at

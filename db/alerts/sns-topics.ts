@@ -11,7 +11,7 @@ import type { Scope } from '../scope.ts'
  * https://docs.aws.amazon.com/sns/latest/api/API_ConfirmSubscription.html
  */
 const waitingDays = 3
-/** The maximum number of topics that wait, because anybody can add one. */
+/** Maximum number of topics that wait for a confirmation, because anybody can add a topic. */
 const maxWaiting = 50
 
 const id = sql<string>`id::text`.as('id')
@@ -42,8 +42,8 @@ async function countOthers(trx: Trx, arn: string): Promise<number> {
 }
 
 /**
- * Stores a topic for a person to confirm; false if too many topics wait. An entry waits until a
- * person decides, but is removed if its confirmation has expired and space is needed. A confirmed
+ * Stores a topic for a person to confirm; false if too many topics wait. A topic waits until a
+ * person decides, but is removed if its confirmation has expired and the list is full. A confirmed
  * topic stays.
  */
 export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string): Promise<boolean> {
@@ -64,7 +64,7 @@ export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string):
   })
 }
 
-/** Finds the address that confirms a topic that waits; null if there is none. */
+/** Finds the address that confirms a waiting topic; null if the topic does not wait. */
 export async function waitingSnsTopic(
   { db }: Scope,
   topic: string,
@@ -78,8 +78,8 @@ export async function waitingSnsTopic(
 }
 
 /**
- * Accepts the alarms of a topic from now on. `asked`: the address that was used to confirm. If
- * another address arrived in the meantime, the topic also keeps waiting.
+ * Accepts the alarms of a topic from now on. `asked`: the address that was used to confirm. If SNS
+ * has sent another address since, the topic also waits for that confirmation.
  */
 export async function confirmSnsTopic(db: Db, topic: string, asked: string, who: string): Promise<SnsTopic | null> {
   return await inTransaction(db, async (trx) => {
@@ -112,8 +112,8 @@ export async function removeSnsTopic(db: Db, topic: string, who: string): Promis
 }
 
 /**
- * Whether a later state of this alarm is already stored, according to the sender's times. Checked
- * because SNS keeps no order and a signed message can be sent again.
+ * Whether a later state of this alarm is already stored, according to the sender's times. SNS keeps
+ * no order, and a signed message can be sent again.
  */
 export async function isOvertaken(db: Db, { source, fingerprint }: Alert, changedAt: string): Promise<boolean> {
   const newer = await db

@@ -12,16 +12,16 @@ import { readSettings } from '../settings.ts'
 import { isUnmatched } from './alerts.ts'
 
 /**
- * Finds labels that name known resources, in alerts without a resource, so that a rule can map
- * them.
+ * Finds labels that name known resources, in alerts without a resource, so that a rule can map the
+ * labels.
  */
 
-/** How many alerts without a resource are read, the newest first, and from how many days. */
+/** Limits of what is read: the newest alerts without a resource, and the days they are from. */
 const [maxAlerts, maxDays] = [2_000, 30]
 const maxExamples = 3
 /**
- * Kinds that a name identifies without a place. Other kinds are left out, because many units or
- * workloads share a name.
+ * Kinds of resources that a name identifies without a place. All other kinds are left out, because
+ * many units or workloads share a name.
  */
 const mappedKinds: readonly InventoryKind[] = [
   'node',
@@ -37,8 +37,8 @@ const mappedKinds: readonly InventoryKind[] = [
 type LabelUse = { alerts: number; values: Set<string>; named: Map<string, KnownResource> }
 
 /**
- * Lists labels, those with the most alerts first. Leaves out a label whose values are mostly not
- * names of resources.
+ * Lists the labels with the most alerts first. Leaves out a label whose values are mostly not names
+ * of resources.
  */
 export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]> {
   const rules = (await readSettings(db)).value<ResourceRule[]>('alert.resource_labels')
@@ -51,7 +51,7 @@ export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]
     .limit(maxAlerts)
     .execute()
   const alerts = rows.map(({ labels }) => labels as Record<string, string>)
-  // Leaves out alerts whose resource would now be found, because of a new rule or import.
+  // Leaves out an alert whose resource would now be found, because of a new rule or import.
   const found = await findAlertResources(db, alerts, rules)
   const left = alerts.filter((_, at) => found[at]?.resource === null)
   const uses = await readUses(db, left, rules)
@@ -82,7 +82,7 @@ async function readUses(
 
 const namesIn = (value: string): string[] => [...namesOf(value), ...toMachineNames(value)]
 
-/** Finds the one resource that a value names; null if there is none or several. */
+/** Finds the one resource that a value names; null if it names none or several. */
 function findNamed(value: string, known: readonly KnownResource[]): KnownResource | null {
   const names = namesIn(value)
   const meant = known.filter(

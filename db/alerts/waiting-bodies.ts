@@ -10,22 +10,23 @@ import { dropOldRefusals, noteRefusedBody } from './refused-bodies.ts'
 
 /**
  * Stores a request body that is too large to process during its request, and processes it in parts.
- * The whole body is stored first, because with only its first part later ends would be lost. Over
- * all workers only one part is processed at a time, from the oldest body first, so that the order
- * of a sender is kept. A part is processed and removed in one transaction, so it stays if a worker
- * dies, and nothing counts twice.
+ * The whole body is stored first, because with its first part alone, ends in later parts would be
+ * lost. Over all workers only one part is processed at a time, the oldest body first, so that the
+ * order of a sender is kept. A part is processed and removed in one transaction. If a worker dies,
+ * the part therefore stays, and no alert counts twice.
  */
 
 /**
- * Attempts after which a part is processed alert by alert. An alert that fails separately is
- * reported and left out, so that it does not block the rest.
+ * Attempts after which the alerts of a part are processed one by one. An alert that fails alone is
+ * reported and left out, so that it does not block the remaining alerts.
  */
 const maxTries = 3
 const retrySeconds = 5
 const keptDays = 7
 
 /**
- * Whether one of these alerts is already waiting, so that later requests about it must wait too.
+ * Whether one of these alerts is in a body that waits, so that later requests about it must wait
+ * too.
  */
 export async function isAnyWaiting(db: Db, alerts: readonly Alert[]): Promise<boolean> {
   const { rows } = await sql<{ isWaiting: boolean }>`
@@ -33,7 +34,7 @@ export async function isAnyWaiting(db: Db, alerts: readonly Alert[]): Promise<bo
   return rows[0]?.isWaiting === true
 }
 
-/** Stores a body for the worker, completely or not at all. */
+/** Stores a request body for the worker, completely or not at all. */
 export async function storeWaiting(
   db: Db,
   { dialect, sender, alerts }: { dialect: string; sender: string; alerts: readonly Alert[] },
@@ -45,7 +46,7 @@ export async function storeWaiting(
       .values({ dialect, sender, alerts: alerts.length, parts, nextAt: now })
       .returning('id')
       .executeTakeFirstOrThrow()
-    // Works in parts, so that other requests can run while secrets are removed from a long body.
+    // Removes secrets part by part, so that the process can answer requests in between.
     for (let part = 0; part < parts; part += 1) {
       const own = alerts.slice(part * alertsPerTransaction, (part + 1) * alertsPerTransaction)
       await trx
@@ -63,8 +64,9 @@ export async function storeWaiting(
 }
 
 /**
- * Processes the next part. Null if no part waits, if another worker has a part, or if a part that
- * failed is not due yet. On an error, records the cause and throws it; the part stays.
+ * Processes the next part of a body that waits. Null if no part waits, if another worker has a
+ * part, or if a part that failed is not due yet. On an error, records the cause and throws it; the
+ * part stays.
  */
 export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
   let next: NextPart | null = null
@@ -87,7 +89,7 @@ export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
 
 type NextPart = { id: number; part: number; dialect: string; sender: string; failures: number; alerts: Alert[] }
 
-/** Returns the next part. Null unless this transaction gets the one lock for all bodies. */
+/** Returns the next part of a body. Null if another transaction has the one lock for all bodies. */
 async function lockNext(trx: Trx): Promise<NextPart | null> {
   const { rows } = await sql<{ isOwn: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('waiting_body', 0)) as is_own`.execute(trx)
@@ -104,9 +106,7 @@ async function lockNext(trx: Trx): Promise<NextPart | null> {
   return body?.isDue ? body : null
 }
 
-/**
- * Removes processed alerts from the beginning of the part. The body is finished with its last part.
- */
+/** Removes processed alerts from the beginning of a part. A body ends with its last part. */
 async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts: number; refused: number }) {
   const rest = alerts.slice(done.alerts)
   if (rest.length > 0) {
@@ -127,8 +127,8 @@ async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts
 }
 
 /**
- * Counts a failed attempt, unless another worker already counted it. Never leaves out an alert for
- * a fault that may be temporary.
+ * Counts a failed attempt to process a part, unless another worker already counted it. Never leaves
+ * out an alert for a fault that may be temporary.
  */
 async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void> {
   const failures = next.failures + 1
@@ -147,7 +147,7 @@ async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void
       await noteUnstorable(trx, next, (error as Error).message)
       await leaveOut(trx, next, { alerts: 1, refused: 1 })
     })
-    // Ignores this error, because the database itself may be unavailable.
+    // Ignores an error of this write, because the database itself may be unavailable.
     .catch(() => undefined)
 }
 
@@ -156,7 +156,7 @@ async function noteUnstorable(trx: Trx, { sender, dialect }: NextPart, reason: s
 }
 
 /**
- * Counts the bodies that wait, with the age of the oldest and the time since a body was last
+ * Counts the bodies that wait, with the age of the oldest body and the time since a part was last
  * processed.
  */
 export async function waitingBodies(db: Db): Promise<WaitingBodies> {
@@ -169,7 +169,7 @@ export async function waitingBodies(db: Db): Promise<WaitingBodies> {
   return rows[0]!
 }
 
-/** Deletes bodies that were processed long ago. */
+/** Deletes the rows of bodies that were processed long ago. */
 export async function dropOldBodies(db: Db): Promise<void> {
   await sql`
     delete from waiting_body where ended_at < ${onceNow} - make_interval(days => ${keptDays})`.execute(db)

@@ -9,8 +9,8 @@ const maxPeople = 1_000
 const maxNamed = 20
 
 /**
- * Lists people who may approve this now and have not answered: those seen most recently first, at
- * most twenty. Uses the rules for a decision, but each decision checks them again.
+ * Lists at most twenty people who may decide this approval now and have not answered: people seen
+ * most recently first. Uses the rules for a decision, but each decision checks the rules again.
  */
 export async function approversOf(
   scope: Scope,

@@ -7,8 +7,8 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { investigateAgain } from '../incidents/person-requests.ts'
 
 /**
- * Hours for which a due time is kept that passed while no process ran. An older due time is
- * dropped.
+ * Hours for which the time of a "not now" is still used if no process ran when it passed. An older
+ * time is dropped.
  */
 const keptHours = 24
 
@@ -30,7 +30,7 @@ export async function askAgainDue(db: Db): Promise<number> {
   return begun
 }
 
-/** Selects due incidents. Excludes a person's own write, which is never investigated. */
+/** Selects incidents whose "not now" has ended, except for a person's own writes. */
 function dueIncidents(db: Db) {
   return db
     .selectFrom('incident')

@@ -35,11 +35,11 @@ type ApprovalRequest = {
   expirySeconds: number
   stepKey: string
   replaces: string | null
-  /** The first approval of the shared card. Absent if the card has only this approval. */
+  /** The first approval of the shared card. Absent if the card has one approval. */
   askedWith?: string | null
   /**
-   * False for a call whose turn comes later. People are then notified when its turn comes, if it
-   * still waits.
+   * False for a call that runs after another call of the card. People are then notified when its
+   * turn comes, if it still waits.
    */
   isAnnounced?: boolean
   actor: string
@@ -105,8 +105,8 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
 }
 
 /**
- * Computes the digest of what a person is shown before deciding, for the row of the request.
- * Excludes the time to decide, which may be extended.
+ * Computes the digest of what the card shows to a person before the decision, for the log row of
+ * the request. Excludes the end of the time to decide, which may be extended.
  */
 export function shownDigest(row: ApprovalRow): string {
   const { args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt } = row
@@ -114,7 +114,7 @@ export function shownDigest(row: ApprovalRow): string {
 }
 
 /**
- * Notifies people once about a call that was requested together with earlier ones, when its turn
+ * Notifies people about a call that was requested together with earlier calls: once, when its turn
  * comes and it still waits.
  */
 export async function announceAsked(trx: Trx, approvalId: string): Promise<void> {
@@ -134,7 +134,7 @@ export async function markCardLead(trx: Trx, approvalId: string): Promise<void> 
   await trx.updateTable('approval').set({ askedWith: approvalId }).where('id', '=', approvalId).execute()
 }
 
-/** Puts the question, or a reminder of it, into the outbox. */
+/** Puts the question about an approval, or a reminder of the question, into the outbox. */
 export async function tellAsked(
   trx: Trx,
   approvalId: string,
@@ -181,7 +181,7 @@ async function writeSections(trx: Trx, id: string, cause: string | null): Promis
   return sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') }))
 }
 
-/** Counts the other pending questions on the same card. */
+/** Counts all other pending questions on the card of this approval. */
 async function countAskedWith(trx: Trx, { id, askedWith }: Pick<ApprovalRow, 'id' | 'askedWith'>): Promise<number> {
   if (askedWith === null) return 0
   const { count } = await trx

@@ -17,12 +17,12 @@ import { countVotes, expirePending, isOwnRun } from './settle.ts'
 import { digestOfDecision, findToken, type SaidDecision, type StoredToken, spend } from './tokens.ts'
 
 type DecisionRequest = SaidDecision & {
-  /** Null if only the token identifies the approval. */
+  /** The approval; null if only the token identifies it. */
   approvalId: string | null
-  /** The incident of the request, in whose log an invalid token is recorded. */
+  /** The incident of the request, in whose log an attempt with an invalid token is recorded. */
   incidentId: string | null
   token: string
-  /** The operator who sends the decision; null at Temporal, where nobody is signed in. */
+  /** The person who sends the decision; null at Temporal, where nobody is signed in. */
   caller: string | null
   /** The report of monitoring about hosts that are considered dead, if it could be queried. */
   asked?: AskedWitnesses
@@ -31,14 +31,14 @@ type DecisionRequest = SaidDecision & {
 }
 
 /**
- * Decides an approval, wherever the decision comes from. The deciding person is that of the token;
- * a sender who is signed in must be the same person. Changed arguments pass the policy check and a
- * dry run like any others, and are asked about again with this person's vote. The caller has
- * checked that the tool of a grant may be granted. Runs in one transaction, with the locks of the
- * incident and the approval, by the database's clock: of several simultaneous requests exactly one
- * decides. A token that is invalid, foreign, used or expired changes nothing and causes a
- * `security_event`. If another person sends it, or it is sent for another approval or decision, it
- * is used up. The same request with the same token gets the same outcome.
+ * Decides an approval, wherever the decision comes from. The deciding person is the person of the
+ * token; a sender who is signed in must be this person. Changed arguments pass the policy check and
+ * a dry run, and people are asked about them, with this person's vote. The caller has checked that
+ * the tool of a grant may be granted. Runs in one transaction, with the locks of the incident and
+ * the approval, by the database's clock: of several simultaneous requests exactly one decides. A
+ * token that is invalid, foreign, used or expired changes nothing and causes a `security_event`. A
+ * token is used up if another person sends it, or if it is sent for another approval or decision. A
+ * repeated request with its token gets the outcome of the first request.
  */
 export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -49,8 +49,8 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
       : undefined
     const incidentId = found?.incidentId ?? request.incidentId
     if (incidentId) await lockIncident(trx, incidentId)
-    // Reads the token again under the lock, because another request with the same token may have
-    // used it.
+    // Reads the token again under the lock, because another request with this token may have used
+    // it.
     const token = first && (await findToken(trx, request.token))
     const isElsewhere = request.incidentId !== null && found !== undefined && found.incidentId !== request.incidentId
     if (!token || isElsewhere) {
@@ -127,7 +127,7 @@ async function decideWith(
     const message = `${approvalId} is ${approval.status} already`
     return { outcome: gone ? 'gone' : 'conflict', status: approval.status, message }
   }
-  // Checks the rights again, because they may have changed since the token was created.
+  // Checks the person's rights again, because they may have changed since the token was created.
   const refusal = await refusalToDecide(trx, token.operatorId, approval)
   if (refusal) {
     await recordRefusedDecision(trx, incidentId, request, 'ROLE_LOST', token.name)
@@ -141,7 +141,7 @@ async function decideWith(
   return await record(trx, token, approval, request)
 }
 
-/** Returns the outcome if the person decided before; otherwise null. */
+/** Returns the outcome of the person's earlier decision on the approval; null if there is none. */
 async function decidedBefore(
   trx: Trx,
   token: StoredToken,
@@ -161,8 +161,8 @@ async function decidedBefore(
 }
 
 /**
- * Explains why an approval is not accepted because of an unconfirmed death. Other decisions are
- * always accepted.
+ * Explains why an approval is not accepted because of an unconfirmed death. Only an approval of
+ * unchanged arguments may state that a host is off.
  */
 async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, hostIsOff, asked }: DecisionRequest) {
   if (decision === 'approve' && !args) return await whyDeathsBar(trx, approval, hostIsOff ?? [], asked)
@@ -172,14 +172,14 @@ async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, ho
 
 /**
  * Whether the token belongs to the sender and to this decision. Called before expensive work;
- * `decide` checks it again.
+ * `decide` repeats the check.
  */
 export async function isTokenFor(db: Db, request: DecisionRequest): Promise<boolean> {
   const token = await findToken(db, request.token)
   return token !== null && !describeForeignDoor(token, request) && !describeForeignBody(token, request)
 }
 
-/** Explains why a token does not belong to the sender or to this origin; null if it does. */
+/** Explains why a token does not belong to the sender or to this origin; null if it belongs. */
 function describeForeignDoor({ operatorId, purpose }: StoredToken, { caller }: DecisionRequest): string | null {
   if (caller !== null && caller !== operatorId) return 'belongs to another person'
   if (purpose === 'decision' && caller === null) return 'is for the API, and Temporal needs a token for Temporal'
@@ -188,8 +188,8 @@ function describeForeignDoor({ operatorId, purpose }: StoredToken, { caller }: D
 }
 
 /**
- * Explains why a token does not contain this decision; null if it does. A token for Temporal, or
- * from before 0.3, contains only yes or no.
+ * Explains why a token does not contain this decision; null if it contains the decision. A token
+ * for Temporal, or from before 0.3, contains only yes or no.
  */
 function describeForeignBody({ purpose, binds }: StoredToken, request: DecisionRequest): string | null {
   if (purpose === 'decision') return binds === digestOfDecision(request) ? null : 'is for another decision'
@@ -204,7 +204,7 @@ function laterWords({ decision, askAgainAt }: DecisionRequest): string | null {
   return decision === 'deny' && askAgainAt ? `not before ${formatMinute(new Date(askAgainAt).toISOString())}` : null
 }
 
-/** Records the decision and uses up its token. */
+/** Records the decision and uses up the token with which it was made. */
 async function record(
   trx: Trx,
   token: StoredToken,
@@ -228,9 +228,9 @@ async function record(
 }
 
 /**
- * Stores the vote of the person who changed the arguments, for the approval that was requested
- * again with them. The vote counts only if this person may decide the changed call. Returns the
- * status of the approval.
+ * Stores the vote of the person who changed the arguments, for the new approval with the changed
+ * arguments. The vote counts only if this person may decide the changed call. Returns the status of
+ * the approval.
  */
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
@@ -260,7 +260,7 @@ export async function voteOfRequester(
 type Voter = { operatorId: string; name: string }
 
 /**
- * Stores the decision of one person: a row that counts and a row of the log. Returns the status of
+ * Stores the decision of one person: a row of the vote and a row of the log. Returns the status of
  * the approval.
  */
 async function vote(
@@ -319,7 +319,7 @@ async function vote(
 
 /**
  * Ends this approval because of changed arguments. The run then makes the policy check and the dry
- * run with the new arguments, and requests an approval again.
+ * run with the changed arguments, and requests a new approval.
  */
 async function supersede(
   trx: Trx,
@@ -375,8 +375,8 @@ async function settleVotes(
 }
 
 /**
- * Records an attempt that changed nothing. The number is limited, so that forged signals cannot
- * fill the log.
+ * Records an attempt to decide that changed nothing. The number of records is limited, so that
+ * forged signals cannot fill the log.
  */
 async function recordRefusedDecision(
   trx: Trx,
@@ -397,7 +397,7 @@ async function recordRefusedDecision(
 }
 
 /**
- * Returns the name of the signed-in sender, who may not be the person of the token; null at
+ * Returns the name of the signed-in sender, who may be another person than the token's; null at
  * Temporal.
  */
 async function nameOfSender(trx: Trx, { caller }: DecisionRequest): Promise<string | null> {

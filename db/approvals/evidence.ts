@@ -5,7 +5,7 @@ import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import { eventsOf } from '../log/events.ts'
 import type { Scope } from '../scope.ts'
 
-/** The number of shown characters of a result. Enough to decide whether to open the row. */
+/** How many characters of a result are shown: enough to decide whether to open the row. */
 const shownLetters = 200
 
 type Look = {
@@ -20,9 +20,9 @@ type Look = {
 
 /**
  * Lists the rows on which an approval rests, oldest first: the newest alert; for each target and
- * for the incident's resource, the newest read that named it and the newest that reported on it;
- * and the turn in which the model proposed the call. Read from the log each time, so that every
- * approval has them.
+ * for the incident's resource, the newest read that named it and the newest read that reported on
+ * it; and the turn in which the model proposed the call. They are read from the log each time, so
+ * that old approvals have them too.
  */
 export async function evidenceOf(
   { db }: Scope,
@@ -33,8 +33,8 @@ export async function evidenceOf(
     .select(['resourceKind', 'resourceId'])
     .where('id', '=', incidentId)
     .executeTakeFirstOrThrow()
-  // Includes the resource of the incident, because a dead host is not a target but its rows belong
-  // to the evidence.
+  // Includes the resource of the incident. A dead host, for example, is no target, but rows about
+  // it belong to the evidence.
   const things = resourceId === null ? targets : [...targets, { kind: resourceKind, id: resourceId }]
   const before = sql`incident_id = ${incidentId} and seq < coalesce((
     select min(seq) from incident_event
@@ -64,7 +64,7 @@ export async function evidenceOf(
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
-/** Keeps the reads that are the newest for at least one resource. */
+/** Keeps each read that is the newest for at least one resource. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()
   for (const look of looks) {
@@ -82,8 +82,8 @@ function brief(text: string): string {
 }
 
 /**
- * Returns the sentence about the cause that the run of an approval currently assumes; null without
- * such a cause.
+ * Returns the sentence about the cause that the run of an approval currently assumes; null if the
+ * run assumes none.
  */
 export async function causeOf(
   { db }: Scope,

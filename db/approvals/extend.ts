@@ -13,8 +13,8 @@ type ExtendOutcome =
 
 /**
  * Extends the time of a pending question by a quarter of an hour, to at most four hours after it
- * was asked. Only a person who may decide the question can do this. A run that waits follows the
- * row of the approval: when its timer ends, it reads the row and continues to wait.
+ * was asked. Only a person who may decide the question can extend it. A waiting run follows the row
+ * of the approval: when its timer ends, the run reads the row and continues to wait.
  */
 export async function extendApproval(
   db: Db,

@@ -16,7 +16,8 @@ import { countVotes } from './settle.ts'
 export type PendingElsewhere = { id: string; incidentId: string }
 
 /**
- * Finds the pending approval of the same action for another incident, which this incident can join.
+ * Finds the pending approval of an action in another incident. This incident can wait for its
+ * decision.
  */
 export async function pendingOfAction(
   db: Db | Trx,
@@ -34,8 +35,8 @@ export async function pendingOfAction(
 }
 
 /**
- * Finds pending questions about this tool in other incidents, because the same action may have
- * another name there.
+ * Finds pending questions about this tool in other incidents, in which the action may be about
+ * another name of the resource.
  */
 export async function pendingOfTool(
   db: Db | Trx,
@@ -71,7 +72,7 @@ export async function latestOfCall(
   return row ?? null
 }
 
-/** Finds the pending question about this call; null if there is none. */
+/** Finds the pending approval of this call; null if there is none. */
 export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Promise<string | null> {
   const row = await db
     .selectFrom('approval')
@@ -94,8 +95,8 @@ export async function approvalState(db: Db | Trx, id: string) {
 }
 
 /**
- * Finds an approval that can be used: not too old by the database's clock, and by people who may
- * still approve it.
+ * Finds an approval that can be used: not too old by the database's clock, and given by people who
+ * may still approve it.
  */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx
@@ -149,7 +150,7 @@ export async function listApprovals(
     .execute()
   const approvals = rows.map((row) => toApproval(row, decisions))
   for (const each of approvals) {
-    // Counts only people who may still approve, while the approval is pending.
+    // Counts only people who may still approve, as long as the approval is pending.
     if (each.status === 'pending' && each.approvals > 0) {
       each.approvals = await countVotes(db, each)
     }
@@ -158,8 +159,8 @@ export async function listApprovals(
 }
 
 /**
- * Reads the bytes of an attachment of this approval's dry run. Null if the dry run does not name
- * the digest, or if the bytes have been removed.
+ * Reads the bytes of an attachment of an approval's dry run. Null if the dry run does not name the
+ * digest, or if the bytes have been removed.
  */
 export async function attachmentBytes(
   { db }: Scope,
@@ -221,8 +222,8 @@ function toApproval(
 }
 
 /**
- * Finds the approvals of the same call directly before and after this approval. Several exist if
- * arguments or state changed.
+ * Finds the approvals of this approval's call directly before and after it. A call has several if
+ * its arguments or the state changed.
  */
 export async function neighbours(
   { db }: Scope,

@@ -13,8 +13,8 @@ import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 
 /**
- * Allows an approved action to run again without approval: the same action on the same state,
- * `uses` times within `hours`.
+ * Allows an approved action to run again without approval on an unchanged state, `uses` times
+ * within `hours`.
  */
 export async function storeGrant(
   trx: Trx,
@@ -23,8 +23,8 @@ export async function storeGrant(
   { uses, hours }: { uses: number; hours: number },
 ): Promise<string> {
   const id = newId('grt')
-  // Uses one reading of the clock for both ends, because the table refuses a span that is a
-  // microsecond too long.
+  // Uses one reading of the clock for both ends of the grant, because the table refuses a span that
+  // is a microsecond too long.
   const grantedAt = await databaseTime(trx)
   await trx
     .insertInto('standingGrant')
@@ -58,7 +58,7 @@ async function nameOfOperator(trx: Trx, id: string): Promise<string> {
 
 /**
  * Lists the usable grants of a tool in this incident. The policy check compares the action. Leaves
- * out grants of a person who may no longer approve the action here.
+ * out grants of a person who may no longer approve the action in this incident.
  */
 export async function usableGrants(trx: Trx, tool: string, incidentId: string): Promise<Policy['grants']> {
   const grants = await trx
@@ -82,7 +82,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
 
 /**
  * Takes one use of a grant, in the transaction of `tool_started`. False if another call took the
- * last use, if the grant ended, or if the person who gave it lost the right.
+ * last use, if the grant ended, or if the person who gave the grant lost the right to approve.
  */
 export async function useGrant(
   trx: Trx,
@@ -143,7 +143,7 @@ export async function listGrants({ db }: Scope): Promise<StandingGrant[]> {
   }))
 }
 
-/** Ends a grant at once. False if there is no such grant, or if it ended before. */
+/** Ends a grant at once. False if no such grant exists, or if it ended before. */
 export async function revokeGrant(db: Db, id: string): Promise<boolean> {
   const revoked = await db
     .updateTable('standingGrant')

@@ -8,11 +8,10 @@ import { eventsOf } from '../log/events.ts'
 type Answer = IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expired'>
 
 /**
- * Informs a run that waited for the question of another incident about the decision: writes the row
- * with the person's words again, under the call of the waiting run and marked as joined. The vote
- * stays in the incident where it was given. An approval or a change of arguments needs no row,
- * because the policy check sees it when the run returns to its call. A repeated call writes
- * nothing.
+ * Informs a run that waited for another incident's question about the decision: writes the row with
+ * the person's words again, under the call of the waiting run and marked as joined. The vote stays
+ * in the incident in which it was given. An approval or a change of arguments needs no row, because
+ * the policy check sees it when the run returns to its call. A repetition writes nothing.
  */
 export async function tellJoined(
   db: Db,
@@ -26,8 +25,8 @@ export async function tellJoined(
       event.kind === 'call_judged' && event.metadata.approvalId === id && event.metadata.joins === incidentId,
   )
   if (!said || !asked) return
-  // Uses the action digest of this run's own request, which may name the same resource differently,
-  // so that the denial covers it.
+  // Uses the action digest of the waiting run's own call. Its resource may have another name, and
+  // the denial must cover this name.
   const { callId, actionDigest } = asked.metadata
   await db.transaction().execute(async (trx) => {
     await append(trx, run.incidentId, run.attempt, {

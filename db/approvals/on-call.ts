@@ -14,7 +14,7 @@ import { isOwnRun } from './settle.ts'
 /**
  * Asks the first person on the configured list who may decide, in the transaction of the request.
  * Null if no rule of the list applies, or if PagerDuty gets the question and its escalation policy
- * asks the next person. Then everybody who may decide is notified.
+ * asks the next person. With null, everybody who may decide is notified.
  */
 export async function askFirst(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow | null> {
   const first = (await nextPeople(trx, approval, incident))[0] ?? null
@@ -23,7 +23,7 @@ export async function askFirst(trx: Trx, approval: ApprovalRow, incident: Incide
   return first
 }
 
-/** Lists in order the people who are on the list now, may decide and have not answered. */
+/** Lists in order the people who are on call now, may decide and have not answered. */
 export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow[]> {
   const { id, incidentId, risk, targets, dryRun } = approval
   const at = await databaseTime(trx)
@@ -43,8 +43,8 @@ export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: Inci
 }
 
 /**
- * Whether a PagerDuty destination gets this question. Its escalation policy then asks the next
- * person, and two lists would ask two people.
+ * Whether a PagerDuty destination gets this question. PagerDuty's escalation policy then asks the
+ * next person, and two lists would ask two people.
  */
 async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: string): Promise<boolean> {
   const rows = await trx
@@ -57,7 +57,7 @@ async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: st
   return rows.some((row) => isRouted(row, 'approval', told, { hasHeard: false, at }))
 }
 
-/** Lists the people who were asked, in order, with times. */
+/** Lists the people who were asked about an approval, in order, with times. */
 export async function listAsked({ db }: Scope, approvalId: string): Promise<{ name: string; at: string }[]> {
   return await db
     .selectFrom('approvalAsked')
@@ -68,7 +68,7 @@ export async function listAsked({ db }: Scope, approvalId: string): Promise<{ na
     .execute()
 }
 
-/** Finds faults of the on-call list: nobody is on it, or people on it may not decide. */
+/** Finds faults of the on-call list: nobody is on the list, or people on it may not decide. */
 export async function lookAtOnCall(scope: Scope): Promise<OnCallState> {
   const rules = (await readSettings(scope.db)).value<OnCallRule[]>('approval.on_call')
   const useless: string[] = []

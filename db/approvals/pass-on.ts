@@ -7,10 +7,10 @@ import { waitsForMorning } from '../outbox/wake-budget.ts'
 import { tellAsked } from './ask.ts'
 import { nextPeople } from './on-call.ts'
 
-/** Seconds after which the next person is asked. */
+/** Seconds without an answer after which the next person is asked. */
 const passAfterSeconds = 300
 /**
- * The maximum number of people asked one after another: the first at once, the second after 5
+ * Maximum number of people who are asked one after another: the first at once, the second after 5
  * minutes, the third after 10.
  */
 const maxSteps = 3
@@ -62,7 +62,7 @@ async function passOne(trx: Trx, id: string): Promise<boolean> {
     .orderBy('step')
     .execute()
   const last = asked.at(-1)
-  // Stops, because another worker already did this step.
+  // Stops, because another worker has already asked the next person.
   if (!last || last.isFresh) return false
   // Stops at a question that wakes nobody.
   if (await waitsForMorning(trx, id)) return false

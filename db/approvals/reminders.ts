@@ -3,7 +3,7 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { tellAsked } from './ask.ts'
 
-/** Parts of the time to decide after which people are reminded. */
+/** Parts of the time to decide after which people are reminded of a question. */
 const remindAfter = [0.5, 0.9]
 
 /**

@@ -9,8 +9,8 @@ import { append } from '../log/append.ts'
 import type { ApprovalRow } from '../tables.ts'
 
 /**
- * Expires an approval that is too late, by the database's clock, in one statement. False if it was
- * decided before.
+ * Expires an approval whose time to decide is over, by the database's clock, in one statement.
+ * False if it was decided before.
  */
 export async function expirePending(
   trx: Trx,
@@ -35,9 +35,9 @@ export async function expirePending(
 }
 
 /**
- * Reads the status for a run that wakes up. Expires an approval that is too late, and returns how
- * long a pending one still has, by the database's clock. Marks a decision as read, so that the tick
- * need not wake the run.
+ * Reads the status of an approval for a run that wakes up. Expires the approval if its time to
+ * decide is over, and returns how long a pending approval still has, by the database's clock. Marks
+ * a decision as read, so that the tick need not wake the run.
  */
 export async function readDecision(
   db: Db,
@@ -97,8 +97,8 @@ export async function withdrawPending(
 }
 
 /**
- * Uses up an approval, in the transaction of `tool_started`. Returns false if it is not approved,
- * is too old, or is approved by too few people.
+ * Uses up an approval, in the transaction of `tool_started`. Returns false if the approval is not
+ * approved, is too old, or is approved by too few people.
  */
 export async function consumeApproval(trx: Trx, approvalId: string): Promise<boolean> {
   const asked = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).forUpdate().executeTakeFirst()
@@ -115,8 +115,8 @@ export async function consumeApproval(trx: Trx, approvalId: string): Promise<boo
 }
 
 /**
- * Lists decisions that no run has read for a minute, and pending approvals past their expiry, so
- * that their workflows can be woken.
+ * Lists decisions that no run has read for a minute, and pending approvals past their expiry. The
+ * caller wakes their workflows.
  */
 export async function unreadDecisions(db: Db): Promise<{ approvalId: string; incidentId: string; attempt: number }[]> {
   return await db
@@ -138,7 +138,8 @@ type Asked = Pick<ApprovalRow, 'id' | 'incidentId' | 'risk' | 'targets'> & {
 }
 
 /**
- * Whether this person requested the run of a critical action, so that somebody else must approve.
+ * Whether this person requested the run of a critical action, so that another person must approve
+ * it.
  */
 export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked): Promise<boolean> {
   if (approval.risk !== 'critical') return false
@@ -151,7 +152,7 @@ export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked
 }
 
 /**
- * Counts the people who approve this now. Counted at every use: the approval of a person who is
+ * Counts the people who approve this approval now, at every use: the vote of a person who is
  * disabled or lost the right no longer counts. A denial always counts.
  */
 export async function countVotes(db: Db | Trx, approval: Asked): Promise<number> {

@@ -22,12 +22,12 @@ type MintOutcome =
     }
   | { outcome: 'not_found' | 'forbidden' | 'gone'; message: string }
 
-/** A decision as received. Absent parts are null. */
+/** A decision as a caller sends it. Absent parts are null. */
 export type SaidDecision = Pick<DecisionBody, 'decision'> & Partial<DecisionBody>
 
 /**
- * Computes the digest of the decision that a token with purpose `decision` contains: the whole
- * decision, reason included.
+ * Computes the digest of the decision that a token with the purpose `decision` contains: the whole
+ * decision with its reason.
  */
 export function digestOfDecision({
   decision,
@@ -44,7 +44,7 @@ export function digestOfDecision({
     category: category ?? null,
     args: args ?? null,
     grant: grant ?? null,
-    // Left out if empty, so that tokens of an older version stay valid.
+    // Leaves out an empty field, so that tokens of an older version stay valid.
     ...(askAgainAt && { askAgainAt }),
     ...(hostIsOff && hostIsOff.length > 0 && { hostIsOff }),
   }
@@ -53,10 +53,10 @@ export function digestOfDecision({
 
 /**
  * Creates a decision token: 256 random bits for one signed-in person, one pending approval and one
- * decision. The token is stored as a hash and works once. Only this response contains it in plain
- * text. A token for the API contains the whole decision, and only its person can use it. A token
- * for Temporal contains only yes or no, so somebody who intercepts it can only do what its person
- * is about to do.
+ * decision. The token is stored as a hash and works once. Only this result contains the token in
+ * plain text. A token for the API contains the whole decision, and only its person can use it. A
+ * token for Temporal contains only yes or no: somebody who intercepts it can only do what its
+ * person is about to do.
  */
 export async function mintDecisionToken(
   db: Db,
@@ -96,7 +96,7 @@ type MintedRow = {
 }
 
 /**
- * Stores a token for a pending approval and returns its expiry. Null if the approval is not
+ * Stores a token for a pending approval and returns the token's expiry. Null if the approval is not
  * pending.
  */
 async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Promise<string | null> {
@@ -125,8 +125,8 @@ async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Prom
 }
 
 /**
- * Explains why a credential that is limited to some incident types may not decide here; null if it
- * may.
+ * Explains why a credential that is limited to some incident types may not decide this approval;
+ * null if it may.
  */
 async function refusalByTypes(db: Db, principal: Principal, approvalId: string): Promise<string | null> {
   const types = typesOf(principal)
@@ -139,7 +139,7 @@ export type StoredToken = {
   sha256: string
   approvalId: string
   operatorId: string
-  /** The name of the token's person. */
+  /** The name of the person for whom the token was made. */
   name: string
   decision: Decision | null
   purpose: TokenPurpose | null
@@ -165,9 +165,9 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
 }
 
 /**
- * Uses up a token. With `did`, the same request gets that outcome from now on, and the row of the
- * decision records it. Otherwise the audit log names the sender. A token that is already used up
- * stays unchanged.
+ * Uses up a token. With `did`, a repeat of its request gets this outcome from now on, and the row
+ * of the decision records the outcome. Without `did`, the audit log names the sender. A token that
+ * is already used up stays unchanged.
  */
 export async function spend(
   trx: Trx,
@@ -206,7 +206,7 @@ export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set
 
 /**
  * Invalidates a token that others can read and that decided nothing. Its person gets another token
- * by deciding on the card. Leaves a `security_event` on its incident.
+ * by deciding on the card. Records a `security_event` in the token's incident.
  */
 export async function voidToken(db: Db, text: string, door: string): Promise<void> {
   await db.transaction().execute(async (trx) => {

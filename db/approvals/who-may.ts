@@ -5,9 +5,9 @@ import type { WhoMay } from '../../domain/who-may.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * Lists everybody who was known at `asked.at`, by name, with the reason why each may not decide.
- * Read from the changes that the database recorded (`row_change`), so that a later change does not
- * alter the result. Null for a time before that record began.
+ * Lists everybody who was known at `asked.at`, by name, with the reason why a person may not
+ * decide. Reads the changes that the database recorded (`row_change`), so that a later change does
+ * not alter the result. Null for a time before `row_change` begins.
  */
 export async function whoMayAt({ db }: Scope, asked: DecisionSubject): Promise<WhoMay['people'] | null> {
   const { rows } = await sql<{ person: Decider | null }>`

@@ -9,9 +9,9 @@ import { withdrawPending } from './settle.ts'
 const text = 'Withdrawn at Temporal: somebody who may signal this run denied without a decision token'
 
 /**
- * Handles a denial without a token. Withdraws the questions of the run and escalates the incident
- * to people, because a person who may signal a run may also terminate it. Does not count as a vote.
- * Happens once per run; false if no question is pending.
+ * Handles a denial at Temporal without a token. Withdraws the questions of the run and escalates
+ * the incident to people, because a person who may signal a run may also terminate it. The denial
+ * does not count as a vote. Runs once per run; false if no question is pending.
  */
 export async function withdrawAtTemporal(db: Db, { incidentId, attempt }: RunRef): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {

@@ -4,15 +4,15 @@ import { append } from '../log/append.ts'
 import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
-/** An action on our page at PagerDuty. `said`: the person's name there. `by`: the person here. */
+/** An action on a page at PagerDuty. `said`: the person's name there. `by`: the operator. */
 type ActElsewhere = { act: 'acknowledged' | 'resolved'; by: Person | null; said: string }
 
 /**
- * Writes the action into the incident's log. To resolve a page there approves nothing and ends
- * nothing here. Ignores effects of our own event there: that somebody took the incident, or that it
- * is over. An acknowledgement may take the incident, but not while a question is pending: it
- * silences the page but does not answer the question, and taking the incident would withdraw the
- * question.
+ * Writes an action at PagerDuty into the incident's log. Resolving a page at PagerDuty approves
+ * nothing and ends nothing in Nightshift. Ignores effects of Nightshift's own events at PagerDuty:
+ * that somebody took the incident, or that it is over. An acknowledgement may take the incident,
+ * but not while a question is pending: it silences the page but does not answer the question, and
+ * taking the incident would withdraw the question.
  */
 export async function noteActElsewhere(
   trx: Trx,

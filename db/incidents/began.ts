@@ -14,8 +14,8 @@ const ruleOfContext = z.looseObject({
 })
 
 /**
- * Finds when the problem of an incident began: the first start from a sender, minus the waiting
- * time of its rule, as the newest context read it.
+ * Finds when the problem of an incident began: the first start of an alert that a sender gave,
+ * minus the time for which the alert's rule waits, as the newest context contains it.
  */
 export async function findBegan(db: Db, { id, createdAt }: Pick<Incident, 'id' | 'createdAt'>): Promise<number> {
   const [first, context] = await Promise.all([
@@ -43,7 +43,7 @@ function readFor(text: string): number {
   try {
     return ruleOfContext.parse(JSON.parse(text)).rule.forSeconds
   } catch {
-    // Returns 0 if the stored text names no rule of the alert.
+    // Returns 0 if the stored context names no rule of the alert.
     return 0
   }
 }

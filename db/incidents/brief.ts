@@ -8,15 +8,15 @@ import { listApprovals } from '../approvals/find.ts'
 import { fromRow } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 
-/** Kinds of rows of which a brief reads all. A brief reads only some rows of the other kinds. */
+/** Kinds of log rows of which a brief reads all. It reads only some rows of every other kind. */
 const briefKinds = [
   ...(['claimed', 'context_assembled', 'verification', 'looked', 'resolved', 'escalated', 'cancelled'] as const),
   ...(['approval_requested', 'approval_decided', 'approval_expired'] as const),
 ] satisfies EventKind[]
 
 /**
- * How many of the newest rows are read, so that a log of ten thousand rows is as fast as one of a
- * hundred.
+ * Maximum number of newest rows that a brief reads, so that a log of ten thousand rows takes no
+ * longer than one of a hundred.
  */
 const maxRows = 600
 
@@ -33,7 +33,7 @@ export async function briefSources(scope: Scope, incident: Incident): Promise<Br
     listApprovals(scope, { status: 'pending', incidentId: incident.id }, { before: null, limit: 20 }),
     countFollowers(scope, incident),
   ])
-  // Takes the first of several calls on one card.
+  // Takes the first of several calls on one card as the question.
   const [asked = null, ...more] = questions.toSorted(byCall)
   return { incident, events, spent, alerts, asked, alsoAsked: more.length, followers }
 }
@@ -42,8 +42,8 @@ async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<In
   const rows = await db
     .selectFrom('incidentEvent')
     .selectAll()
-    // Leaves out the data of results and the inputs of policy decisions, which make up most of a
-    // log and are not used in a brief.
+    // Leaves out the data of results and the inputs of policy decisions, which are most of a log
+    // and which no brief uses.
     .select(sql<IncidentEvent['metadata']>`metadata #- '{result,data}' #- '{basis}'`.as('metadata'))
     .where('incidentId', '=', id)
     .where((where) =>
@@ -78,7 +78,7 @@ async function spentOfAttempts({ db }: Scope, incidentId: string): Promise<Attem
   return rows
 }
 
-/** Counts other incidents of the group that wait or run behind this incident; 0 for a follower. */
+/** Counts incidents of the group that wait or run behind this leader; 0 for a follower. */
 async function countFollowers({ db }: Scope, { id, groupId, role }: Incident): Promise<number> {
   if (!groupId || role === 'follower') return 0
   const { count } = await db

@@ -10,7 +10,7 @@ type CapabilityGapRow = {
   at: string
 }
 
-/** Lists what investigations would have needed, newest first. */
+/** Lists tools and permissions that investigations would have needed, newest first. */
 export async function capabilityGaps(
   { db }: Scope,
   filter: { category?: string; incidentId?: string },

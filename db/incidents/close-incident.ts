@@ -38,11 +38,11 @@ export type Closing =
       category?: EscalationCategory
       unshown?: UnshownSentence[]
       certainty?: Certainty
-      /** The certainty that the agent stated, if code lowered it. */
+      /** The certainty that the agent stated, if code lowered the certainty. */
       claimed?: Certainty
-      /** The first step for the person. If nobody stated one, it is chosen by the code. */
+      /** The first step for the person who takes over. If absent, the code determines it. */
       nextStep?: string | null
-      /** The new owner. */
+      /** The person who takes the incident. */
       ownerId?: string
     }
   | { status: 'cancelled'; reason: string; untilSeconds?: number }
@@ -51,14 +51,14 @@ type ClosedAs = {
   actor: string
   stepKey: string | null
   /**
-   * True for the watchdog, which increments the attempt, so that the run of the closed incident can
-   * no longer write.
+   * True for the watchdog, which also increments the attempt. The run of the closed incident can
+   * then no longer write.
    */
   nextAttempt?: boolean
   turn?: number | null
 }
 
-/** Records the new owner, and notifies destinations that may still page for the incident. */
+/** Records who took the incident, and notifies destinations that may still page for it. */
 export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
   const text = `${name} has this incident`
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
@@ -76,17 +76,17 @@ function closedByActor(actor: string): ClosedBy {
 }
 
 /**
- * Computes for how long alerts still matter: after a repair until a read, after a cancellation
- * until it expires.
+ * Computes how long alerts of the closed incident still matter: after a repair until a read, after
+ * a cancellation until it expires.
  */
 async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
-  // Removes the owner, because a closed incident has none. Later alerts cause reminders or
+  // Removes the owner, because a closed incident has no owner. Later alerts cause reminders or
   // investigations as usual.
   const given = { ownerId: null, ownedAt: null }
   if (closing.status === 'cancelled') {
-    // Sets no end for a person's own write, because it has no alert to wait for.
+    // Sets no time for a person's own write, which has no alert to wait for.
     if (row.type === manualChangeType) return given
     return { ...given, cancelledUntil: inSeconds(closing.untilSeconds ?? cancelledSeconds) }
   }
@@ -99,15 +99,15 @@ async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: stri
     .where('incidentId', '=', row.id)
     .where('status', '=', 'firing')
     .execute()
-  // Ignores alerts of senders that never report ends, because only a repeat shows that such an
-  // alert still fires.
+  // Ignores alerts of senders that never report ends: only a repeat shows that such an alert still
+  // fires.
   const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
   return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
 }
 
-/** Puts the notification of a closing into the outbox. */
+/** Puts the notification about a closed incident into the outbox. */
 async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
-  // Skips a new owner, who already knows.
+  // Skips the notification for a person who takes the incident and therefore knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated' && closed.type !== trustLostType
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
@@ -117,7 +117,7 @@ async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, 
   await enqueueNotification(trx, closed, isNews ? 'resolved' : 'closed', text)
 }
 
-/** Builds the hand-over report from the current rows. */
+/** Builds the report for the person who takes over from the current log rows. */
 async function reportOf(
   trx: Trx,
   incident: Incident,
@@ -139,7 +139,7 @@ async function reportOf(
   })
 }
 
-/** Builds the closing row, which is the last row of the log so far. */
+/** Builds the row that closes an incident, which is the last row of its log so far. */
 function closingEvent(closing: Closing, severity: Severity, by: ClosedAs, report: EscalationReport | null): NewEvent {
   const common = { actor: by.actor, stepKey: by.stepKey, turn: by.turn ?? null }
   if (closing.status === 'resolved') {
@@ -173,7 +173,7 @@ function withLowered(text: string, { certainty, claimed }: StatedCertainty): str
   return certainty && claimed ? `${text}\n\n${formatLowered(certainty, claimed)}` : text
 }
 
-/** Whether the last read in this attempt found the incident's own resource nominal. */
+/** Whether the last read in this attempt found the incident's own resource healthy. */
 async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
   const looks = (await eventsOf(trx, row.id, { attempt: row.attempt })).flatMap((event) =>
     event.kind === 'tool_finished' ? event.metadata.discovered : [],
@@ -191,8 +191,8 @@ function isSaidOver(closing: Closing, actor: string): boolean {
 }
 
 /**
- * Explains why an incident cannot close as quiet: an alert fires or may still fire, or there is no
- * alert that could have ended. Null otherwise.
+ * Explains why an incident cannot close as quiet; null if it can. Reasons: an alert fires or may
+ * still fire, or there is no alert that could have ended.
  */
 export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
   if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
@@ -213,7 +213,7 @@ export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcom
 }
 
 /**
- * Closes an incident once. In one transaction it changes the row and status, withdraws approvals,
+ * Closes an incident once. In one transaction: changes row and status, withdraws approvals,
  * releases leases, sets how long its alerts still matter, and queues the notification. `attempt`
  * excludes older runs as in `append()`; people and the watchdog pass null. Returns false if the
  * incident was already closed.
@@ -251,7 +251,7 @@ export async function closeIncident(
     .set({
       status: closing.status,
       assignedTo: null,
-      // Stores the text without secrets, as in the row.
+      // Stores the text without secrets, as the log row has it.
       resolution: event.detail,
       closedAt: event.at,
       updatedAt: event.at,
@@ -274,7 +274,7 @@ export async function closeIncident(
   return true
 }
 
-/** Values of the columns that only a closed incident uses. */
+/** Values that an incident that is not closed has in the columns for closed incidents. */
 export const stillOpen = {
   outcome: null,
   category: null,

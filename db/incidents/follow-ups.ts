@@ -16,7 +16,8 @@ import { lockIncident } from './incidents.ts'
 
 /**
  * A follow-up: the task, person and date that remain when an incident ends as mitigated. An
- * incident has at most one. Each change is a row of the log, and `verify` compares both.
+ * incident has at most one follow-up. Each change is also a row of the log, and `verify` compares
+ * the two.
  */
 
 type FollowUpState = NonNullable<EventMetadata['noted']['followUp']>
@@ -45,8 +46,8 @@ export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<voi
 }
 
 /**
- * Chooses the last approver who may still sign in, otherwise the person who is on the configured
- * list now, otherwise nobody.
+ * Chooses the last approver who may still sign in, otherwise the person who is on call now,
+ * otherwise nobody.
  */
 async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRow): Promise<Owner> {
   const approver = await trx
@@ -70,9 +71,9 @@ async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRo
   return { ownerId: null, group: null, name: null }
 }
 
-/** A change that a person makes. Absent parts stay unchanged. `owner`: a name. */
+/** A person's change of a follow-up. Absent parts stay unchanged. `owner`: the name of a person. */
 type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
-/** `unknown owner`: nobody with that name may sign in. */
+/** `unknown owner`: nobody with the given name may sign in. */
 export type FollowUpRefusal = 'none' | 'closed' | 'unknown owner'
 
 export async function changeFollowUp(
@@ -105,7 +106,7 @@ export async function changeFollowUp(
   })
 }
 
-/** Closes the follow-up with a text about what was done. */
+/** Closes a follow-up with a text about what was done. */
 export async function closeFollowUp(
   db: Db,
   incidentId: string,

@@ -11,18 +11,18 @@ import { incidentsById } from './incidents.ts'
 import { urgency } from './queue.ts'
 
 /**
- * Reads the start page: incidents that wait for a person, that are in progress, and that are done.
- * A storm of incidents of one type is one line.
+ * Reads Home: incidents that wait for a person, that are in progress, and that are done. A storm of
+ * incidents of one type is one line.
  */
 
-/** The number of incidents of one kind above which they share a line. */
+/** Maximum number of incidents of one kind that have a line each. More incidents share a line. */
 const shownEach = 3
-/** The maximum number of lines in a part. Incidents without a line are still counted. */
+/** Maximum number of lines in a part of Home. Incidents without a line are still counted. */
 const maxLines = 30
 
 type Group = { type: string; count: number; since: string; ids: string[]; all: number }
 
-/** Reads all parts of the page. `since`: the beginning of this night, in RFC 3339. */
+/** Reads all parts of Home. `since`: the beginning of this night, in RFC 3339. */
 export async function readHome(scope: Scope, since: string): Promise<Home> {
   const [first, tonight, asked, needing, working, ended] = await Promise.all([
     scope.db.selectFrom('incident').select('id').limit(1).executeTakeFirst(),
@@ -71,7 +71,7 @@ function toLines(group: Group, known: Map<string, Incident>): Line[] {
   }))
 }
 
-/** Computes the duration of a line's incident, or the median if the line has several. */
+/** Computes the duration of a line's incident, or the median of several incidents. */
 function toDone(line: Line, { outcome, seconds }: DoneGroup): DoneLine {
   const { createdAt, closedAt } = line.incident
   const isOne = line.count === 1 && closedAt !== null
@@ -100,8 +100,8 @@ const urgent = ['critical', 'warning', 'info']
 const needed: Need[] = ['approval', 'review', 'yours', 'escalated', 'kept']
 
 /**
- * Sorts lines: those with a question first, because questions expire; within each kind the most
- * urgent, then the newest.
+ * Sorts lines by need, the lines with a question first, because a question expires. Lines with one
+ * need are sorted by urgency, then the newest first.
  */
 function byUrgency(a: NeedLine, b: NeedLine): number {
   return (
@@ -120,7 +120,7 @@ type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   alsoAsked: number
 }
 
-/** Lists only calls whose turn has come. The card of such a call also shows its other calls. */
+/** Lists calls whose turn has come. The card of a call also shows the next calls of its turn. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,
@@ -134,7 +134,7 @@ async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   return rows
 }
 
-/** Whether the incident has a pending question, so that it is listed only with the questions. */
+/** Whether an incident has a pending question, so that Home lists it only with the questions. */
 const isAsked = sql<boolean>`exists (
   select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced and expires_at > ${onceNow})`
 
@@ -156,7 +156,7 @@ async function groupsInNeed({ db, reader }: Scope): Promise<NeedGroup[]> {
 
 type WorkGroup = Group & Pick<WorkLine, 'investigating' | 'queued' | 'owned'>
 
-/** Lists incidents in progress. The first id of a group is that of its leader. */
+/** Lists groups of incidents in progress. The first id of a group is the id of its leader. */
 async function groupsAtWork({ db, reader }: Scope): Promise<WorkGroup[]> {
   const me = reader === 'system' ? null : reader.operatorId
   const { rows } = await sql<WorkGroup>`

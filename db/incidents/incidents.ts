@@ -22,7 +22,8 @@ import type { IncidentRow } from '../tables.ts'
 import { namedBy } from './named-by.ts'
 
 /**
- * The status of the incident does not allow this action. The message names the statuses that do.
+ * Thrown if the status of an incident does not allow an action. The message names the statuses that
+ * allow it.
  */
 export class NotAllowedError extends Error {
   override name = 'NotAllowedError' as const
@@ -33,10 +34,10 @@ export class NotAllowedError extends Error {
   }
 }
 
-/** Facts about an incident from other tables. */
+/** Facts about an incident that are stored in other tables. */
 type About = { firing: number | null; unknown: number | null; ownerName: string | null; alertName: string | null }
 
-/** Converts a row. Without facts from other tables, alerts and the owner's name are unknown. */
+/** Converts a row. Without the facts, the state of alerts and the owner's name are unknown. */
 export function toIncident(row: IncidentRow & Partial<About>): Incident {
   return {
     id: row.id,
@@ -82,11 +83,11 @@ export type NewIncident = {
   title: string
   resource: ResourceRef | null
   /**
-   * The person who requested the investigation, if any. This person may not approve its critical
-   * actions.
+   * The person who requested the investigation; null if nobody did. This person may not approve
+   * critical actions of the investigation.
    */
   requestedBy: string | null
-  /** The earlier incident of the same alert. */
+  /** The earlier incident of the alert that opens this incident. */
   previousId?: string | null
 }
 
@@ -100,7 +101,7 @@ export async function openIncident(trx: Trx, incident: NewIncident): Promise<Inc
   return toIncident(row)
 }
 
-/** Returns the subject of an incident, for its first row. */
+/** Returns the subject of an incident for the row that opens it. */
 export function openedAs({ type, severity, title, resource }: OpenedIncident): OpenedIncident {
   return { type, severity, title, resource }
 }
@@ -128,8 +129,8 @@ type WrittenIncident = NewIncident & {
 /** Opens many incidents in one statement. The caller stores their rows and announces them. */
 export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncident[]): Promise<void> {
   const rows = incidents.map(({ id, keptReason, log: { nextSeq, headHash, at }, ...incident }, index) => {
-    // Keeps the order of the request in the queue, because each time is a microsecond after the
-    // time before it.
+    // Keeps the order of the request in the queue, because the times of the incidents differ by a
+    // microsecond.
     const createdAt = sql<string>`${at}::timestamptz - make_interval(secs => ${(incidents.length - index) / 1e6}::float8)`
     return { id, keptReason, ...columnsOf(incident), nextSeq, headHash, lastEventAt: at, updatedAt: at, createdAt }
   })
@@ -146,7 +147,7 @@ export async function announceCritical(trx: Trx, id: string): Promise<void> {
   await enqueueNotification(trx, row, 'critical', null, { holdUntil: await holdUntilOf(trx, row) })
 }
 
-/** Selects incidents with facts from other tables. */
+/** Selects incidents together with facts from other tables. */
 function selectIncidents(db: Db | Trx) {
   return db
     .selectFrom('incident')
@@ -180,7 +181,7 @@ export async function incidentById(db: Db | Trx, id: string): Promise<Incident |
   return row ? toIncident(row) : null
 }
 
-/** Returns those of these incidents that exist, in no particular order. */
+/** Returns the incidents with these ids that exist, in no particular order. */
 export async function incidentsById({ db }: Scope, ids: string[]): Promise<Incident[]> {
   if (ids.length === 0) return []
   return (await selectIncidents(db).where('incident.id', 'in', ids).execute()).map(toIncident)
@@ -200,14 +201,14 @@ export type IncidentFilter = {
   group?: string
   /** `me`: the reader. `none`: nobody. Otherwise the name of a person. */
   owner?: string
-  /** RFC 3339. Incidents that were opened at `since` or later, and before `until`. */
+  /** Times in RFC 3339. Lists incidents that were opened from `since` on and before `until`. */
   since?: string
   until?: string
   q?: string
   idPrefix?: string
 }
 
-/** Lists the newest incidents first, by keyset. `before`: the last id that was already returned. */
+/** Lists incidents, the newest first, by keyset. `before`: the last id of the previous page. */
 export async function listIncidents(
   { db, reader }: Scope,
   filter: IncidentFilter,
@@ -241,8 +242,8 @@ export async function listIncidents(
 }
 
 /**
- * Claims an open, unassigned incident for one run, or confirms that this run has it. Of several
- * runs at once exactly one gets true, because the statement itself is the lock.
+ * Claims an open incident that no run has for one run, or confirms that this run has the incident.
+ * Of several simultaneous runs exactly one gets true, because the statement itself is the lock.
  */
 export async function claimIncident(
   trx: Trx,
@@ -289,8 +290,8 @@ export async function lockIncident(trx: Trx, id: string): Promise<IncidentRow | 
 }
 
 /**
- * Switches an incident that is being investigated between working and waiting. The caller holds its
- * lock.
+ * Switches an incident that is being investigated between working and waiting. The caller holds the
+ * incident's lock.
  */
 export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promise<void> {
   await trx
@@ -301,7 +302,7 @@ export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promis
     .execute()
 }
 
-/** Lists ids in the order of creation. */
+/** Lists ids of incidents in the order of their creation. */
 export async function incidentIdsAfter(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db.selectFrom('incident').select('id').where('id', '>', after).orderBy('id').limit(limit).execute()
   return rows.map(({ id }) => id)

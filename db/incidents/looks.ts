@@ -9,7 +9,7 @@ import type { ExpectationRow, IncidentRow } from '../tables.ts'
 import { lockIncident } from './incidents.ts'
 import { leaseSeconds } from './overdue.ts'
 
-/** A read that code must make outside any transaction. */
+/** A read of a resource's state that code must make outside any transaction. */
 export type WantedLook = {
   incidentId: string
   attempt: number
@@ -52,7 +52,7 @@ export async function leaseLooks(db: Db, limit: number): Promise<WantedLook[]> {
   )
 }
 
-/** Releases the read, so that another worker can take it at once. */
+/** Gives up the lease on a wanted read, so that another worker can take it at once. */
 export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook): Promise<void> {
   await db
     .updateTable('incident')
@@ -64,7 +64,7 @@ export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook):
 
 /**
  * Stores a read and lets the watchdog decide at once. `differs`: the difference from an expected
- * state. Returns whether the queue has something new. A read that is no longer wanted is dropped.
+ * state. Returns whether the queue has a new incident. Drops a read that is no longer wanted.
  */
 export async function recordLook(
   db: Db,

@@ -11,21 +11,21 @@ import { closeIncident } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
 /**
- * `runId`: the run that claimed the incident; null in claims of version 0.1.0, which do not name
- * it.
+ * An incident that a run has. `runId`: the run that claimed the incident; null in claims of version
+ * 0.1.0, which do not name the run.
  */
 type CarriedIncident = { incidentId: string; attempt: number; runId: string | null }
 
-/** Seconds without a new row after which a run is checked. */
+/** Seconds without a new log row after which a run is checked. */
 const quietSeconds = 20
 
 /** Minimum seconds between two checks. Responses of Temporal at the same moment count as one. */
 const betweenLooksSeconds = 5
 
 /**
- * Lists incidents whose run has written nothing for a while: first those whose run was missing
- * before, then those at work. Of the incidents that wait for a person, which may be many, each call
- * returns different ones.
+ * Lists incidents whose run has written nothing for a while: first incidents whose run was missing
+ * before, then incidents at work, then incidents that wait for a person. Each call returns other
+ * incidents of the last kind, of which there may be many.
  */
 export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIncident[]> {
   return await db
@@ -43,14 +43,14 @@ export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIn
     .execute()
 }
 
-/** Clears earlier misses, because the run exists. */
+/** Deletes the record of missing checks, because the run exists. */
 export async function noteRunSeen(db: Db, { incidentId }: CarriedIncident): Promise<void> {
   await db.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
 }
 
 /**
- * Records that Temporal has no open run for the incident. True from the second check on, some
- * seconds later.
+ * Records that Temporal has no open run for the incident. True if a check some seconds earlier also
+ * found none.
  */
 export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedIncident): Promise<boolean> {
   const { isSecond } = await db
@@ -74,9 +74,9 @@ const lostRunReason =
 
 /**
  * Takes an incident back from a lost run. The next attempt begins through the queue, knows about
- * this attempt, and asks again. After a write with an unknown outcome, or repeated losses, the
- * incident is escalated to people instead. The attempt is incremented, so that a run that still
- * exists cannot write.
+ * the lost attempt, and asks people again. After a write with an unknown outcome, or repeated
+ * losses, the incident is escalated to people instead. The attempt is incremented, so that a run
+ * that still exists cannot write.
  */
 export async function releaseLostRun(
   db: Db,
@@ -139,5 +139,5 @@ async function whyNotAgain(trx: Trx, incidentId: string, attempt: number): Promi
   return lost >= maxLosses ? `The run was lost ${lost + 1} times` : null
 }
 
-/** The number of losses after which the reason is likely to persist. */
+/** Number of lost runs from which the reason is likely to persist. */
 const maxLosses = 3

@@ -24,9 +24,9 @@ const severities: Record<Risk, Severity> = {
 }
 
 /**
- * Opens the incident of a person's own write: who requested what, and on which state. Withdraws
- * questions about its targets in other incidents, and the logs name each other. A write that an
- * admin does alone pages everybody and waits for its review.
+ * Opens the incident of a person's own write, which records who requested what, and on which state.
+ * Withdraws questions about the write's targets in other incidents; the logs of the incidents name
+ * each other. A write that an admin does alone pages everybody and waits for its review.
  */
 export async function openManualChange(
   trx: Trx,
@@ -63,8 +63,9 @@ async function announceAlone(trx: Trx, id: string, text: string): Promise<void> 
 }
 
 /**
- * Begins a person's own write. Notifies open incidents about the same resource, and withdraws their
- * questions about it. Called when the write starts, because a mere request must not cancel votes.
+ * Begins a person's own write. Notifies open incidents about its resource, and withdraws their
+ * questions about the resource. Called when the write starts, because a mere request must not
+ * cancel votes.
  */
 export async function takeOverQuestions(trx: Trx, changeId: string, change: ManualChange): Promise<void> {
   const [subject] = change.targets
@@ -98,7 +99,8 @@ export async function takeOverQuestions(trx: Trx, changeId: string, change: Manu
 }
 
 /**
- * Lists questions of an incident whose first target, which is their subject, has one of these keys.
+ * Lists questions of an incident whose first target has one of these keys. The first target is the
+ * subject of a question.
  */
 async function questionsAbout(trx: Trx, incidentId: string, keys: ReadonlySet<string>): Promise<string[]> {
   const pending = await trx
@@ -115,7 +117,7 @@ async function questionsAbout(trx: Trx, incidentId: string, keys: ReadonlySet<st
   return found
 }
 
-/** Removes the wish for a review, because nothing was done alone after all. */
+/** Removes the wish for a review, because the admin did not act alone after all. */
 export async function forgetReview(trx: Trx, id: string): Promise<void> {
   await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
 }
@@ -136,7 +138,7 @@ export async function requesterOf(
 
 type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
 
-/** Stores a second person's review of a write that was done alone. Home then no longer lists it. */
+/** Stores a review of a write that an admin did alone. Home then no longer lists the write. */
 export async function reviewManualChange(
   db: Db,
   person: Person,
@@ -174,21 +176,21 @@ export async function reviewManualChange(
 const maxUnbegunSeconds = 600
 
 /**
- * Lists people's own writes whose run did not start, because Temporal was unavailable or the
- * process ended. The oldest first.
+ * Lists people's own writes whose run did not start, the oldest first: Temporal was unavailable, or
+ * the process ended.
  */
 export async function unbegunManualChanges(db: Db): Promise<string[]> {
   const rows = await unbegun(db, 5).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Lists own writes that did not begin within ten minutes. */
+/** Lists people's own writes that did not begin within ten minutes. */
 export async function overdueManualChanges(db: Db): Promise<string[]> {
   const rows = await unbegun(db, maxUnbegunSeconds).execute()
   return rows.map(({ id }) => id)
 }
 
-/** Cancels a write that did not begin. Nothing was done, and the person may request it again. */
+/** Cancels a write that did not begin. Nothing was done; the person may request the write again. */
 export async function cancelUnbegunChange(db: Db, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)

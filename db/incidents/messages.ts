@@ -21,8 +21,8 @@ export type MessageOutcome =
 
 /**
  * Writes a person's message to the run of an incident, as a marked comment with the resources that
- * it names. The next turn reads it. The message decides nothing, because no rule of the policy
- * check reads its text. `stepKey`: lets a repetition find its row.
+ * the message names. The next turn reads the message. It decides nothing, because no rule of the
+ * policy check reads its text. `stepKey`: a key by which a repetition finds the row.
  */
 export async function tellAgent(
   db: Db,
@@ -31,7 +31,7 @@ export async function tellAgent(
   text: string,
   stepKey: string | null = null,
 ): Promise<MessageOutcome> {
-  // Reads names from the text without secrets.
+  // Reads names from the message without its secrets.
   const named = await namedIn(db, String(cleanse(text)))
   return await db.transaction().execute(async (trx): Promise<MessageOutcome> => {
     const row = await lockIncident(trx, id)
@@ -53,8 +53,8 @@ export async function tellAgent(
 }
 
 /**
- * Explains why this person may not write to the run; null if they may. People who are limited to
- * some incident types may write only to runs of these types.
+ * Explains why this person may not write a message to the run; null if the person may. People who
+ * are limited to some incident types may write only to runs of these types.
  */
 async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: string): Promise<string | null> {
   const operator = await operatorById(trx, operatorId)
@@ -85,8 +85,8 @@ async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
 }
 
 /**
- * Keeps the found resources only if all are one resource. One resource may be listed under several
- * kinds, but two with one name are ambiguous.
+ * Keeps the found resources only if all of them are one resource. One resource may be listed under
+ * several kinds, but two resources with one name are ambiguous.
  */
 function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
   return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []

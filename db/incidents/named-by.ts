@@ -3,16 +3,16 @@ import { alertWordsIn, typeWordsIn } from '../../domain/search-words.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 
 /**
- * The number of matches up to which indexes find them first and sorting follows. An incident that
+ * Maximum number of matches that indexes find first and that are then sorted. An incident that
  * matches twice counts twice.
  */
 const maxFew = 2_000
 
 /**
  * Finds incidents by a text: a part of title, resource or type, or the name, fingerprint or a label
- * of an alert. First uses indexes to look for only a few, because for a rare text the planner
- * expects many matches and would read all incidents in order. If the text is common, reading in
- * order finds the newest soon.
+ * of an alert. First uses indexes to look for few matches: for a rare text, the planner expects
+ * many matches and would read all incidents in order. For a common text, reading in order soon
+ * finds the newest incidents.
  */
 export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>> {
   const few = await db.transaction().execute(async (trx) => {
@@ -24,7 +24,7 @@ export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>
   return sql<boolean>`(${sql.join(placesOf(text), sql` or `)} or incident.id in (select incident_id from ${withAlertWords(text)}))`
 }
 
-/** Keeps the planner from scanning whole tables until the transaction ends. */
+/** Keeps the planner from reading whole tables until the transaction ends. */
 export async function byIndexes(trx: Trx): Promise<void> {
   await sql`
     select set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
@@ -32,9 +32,9 @@ export async function byIndexes(trx: Trx): Promise<void> {
 }
 
 /**
- * Finds incidents by a text, in no order. If there are more than "few", returns one more than that.
- * Queries each column separately, because for several the planner would read every incident with a
- * resource.
+ * Finds incidents by a text, in no order. Returns at most `maxFew` incidents and one more, which
+ * shows that there are too many. Queries each column separately: for several columns in one
+ * condition, the planner would read every incident with a resource.
  */
 export function fewNamedBy(text: string): RawBuilder<unknown> {
   return sql`
@@ -67,7 +67,7 @@ function placesOf(text: string): RawBuilder<unknown>[] {
 }
 
 /**
- * Finds alerts that contain the words of a text, and their incidents. Uses only the index of
+ * Selects alerts that contain the words of a text, with their incidents. Uses only the index of
  * migration 0050, which ignores case.
  */
 export function withAlertWords(text: string): RawBuilder<unknown> {

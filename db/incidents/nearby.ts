@@ -7,7 +7,7 @@ import { otherNames } from '../inventory/registry.ts'
 import { type AttemptStory, readAttempt } from '../lifecycle/attempts.ts'
 import { eventsOf } from '../log/events.ts'
 
-/** Another incident that perhaps has the same cause: who works on it, and its result. */
+/** An incident that perhaps has this incident's cause: who works on it, and its result. */
 type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' | 'denied'> & {
   incidentId: string
   type: string
@@ -15,12 +15,12 @@ type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' |
   resource: string
   status: string
   since: string
-  /** The causes that are assumed so far, with their states. */
+  /** The causes that are assumed so far in the incident, with their states. */
   causes: string[]
 }
 
 /**
- * The time after closing for which an incident counts. An incident that closed earlier is a
+ * The time for which a closed incident still counts. An incident that closed earlier is a
  * precedent.
  */
 const justClosed = '1 hour'
@@ -29,9 +29,10 @@ const maxCauses = 3
 const titleCharacters = 160
 
 /**
- * Lists incidents about the resource of this incident, under any name, or near it: those that are
- * open and those that closed within an hour. Incidents about the same resource come first, then the
- * newest. Excludes incidents that share an alert with this one, because they are earlier attempts.
+ * Lists incidents about this incident's resource under any name, or near the resource: open
+ * incidents, and incidents that closed within an hour. Incidents about the resource itself come
+ * first, then the newest. Excludes earlier attempts, which are incidents that share an alert with
+ * this one.
  */
 export async function nearbyIncidents(
   db: Db | Trx,
@@ -48,7 +49,7 @@ export async function nearbyIncidents(
   const rows = await db
     .selectFrom('incident')
     .select(['id', 'type', 'title', 'status', 'attempt', 'createdAt', 'resourceKind', 'resourceId'])
-    // Compares pairs, because the index has no combined key.
+    // Compares pairs of kind and id, because the index has no combined key.
     .where(sql<boolean>`(resource_kind, resource_id) in (select * from unnest(${kinds}::text[], ${ids}::text[]))`)
     .where('id', 'not in', [id, ...near.told])
     .where(sql<boolean>`(closed_at is null or closed_at > nightshift_now() - ${sql.lit(justClosed)}::interval)`)
@@ -68,7 +69,7 @@ export async function nearbyIncidents(
       status: row.status,
       since: row.createdAt,
       ...{ writes, ending, text, next, denied },
-      // Removes row numbers, because they would seem to be row numbers of this incident.
+      // Removes numbers of rows, because a reader would take them for rows of this incident.
       causes: causes.slice(-maxCauses).map((each) => formatHypothesis(each).replace(/ \(#[^)]*\)/g, '')),
     })
   }

@@ -41,8 +41,8 @@ function cut({ text }: EventMetadata['commented']): string {
 }
 
 /**
- * Finds why a closed incident was reopened: its newest note, or who requested it. Null if no row
- * tells.
+ * Finds why a closed incident was reopened: the newest note about it, or who requested it. Null if
+ * no row shows why.
  */
 export async function whyReopened(db: Db, incidentId: string): Promise<string | null> {
   const rows = await db

@@ -4,7 +4,7 @@ import type { Db } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { lockIncident } from './incidents.ts'
 
-/** Approvals that somebody may still decide, or whose run had no time yet to read the decision. */
+/** Approvals that a person may still decide, or whose decision the run has had no time to read. */
 const answerable = sql<boolean>`(
   (approval.status = 'pending' and approval.expires_at > nightshift_now() - interval '2 minutes')
   or (approval.status <> 'pending' and approval.decided_at > nightshift_now() - interval '5 minutes'))`
@@ -12,8 +12,8 @@ const answerable = sql<boolean>`(
 export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
 
 /**
- * Lists incidents that are being investigated but apparently have no run: without a new row for
- * twice their time budget, or still waiting two minutes after the approval expired.
+ * Lists incidents that are being investigated but apparently have no run: there was no new row for
+ * twice the time budget, or the incident still waits two minutes after the approval expired.
  */
 export async function overdueIncidents(db: Db): Promise<Overdue[]> {
   const silent = await db
@@ -21,7 +21,7 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
     .select(['id', 'attempt'])
     .where('status', '=', 'investigating')
     .where(sql<boolean>`last_event_at < nightshift_now() - make_interval(secs => 2 * time_budget_seconds)`)
-    // Excludes a run that waits for the model, because such a run exists but writes no rows.
+    // Excludes a run that waits for the model, because this run exists but writes no rows.
     .where(
       sql<boolean>`not exists (select from model_slot where incident_id = incident.id and until > nightshift_now())`,
     )
@@ -31,7 +31,7 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
     .selectFrom('incident')
     .select(['id', 'attempt'])
     .where('status', '=', 'awaiting_approval')
-    // Checks each kind of wait by its own key, because one condition over both would read all
+    // Checks each kind of wait by its own key. One condition for both kinds would read all
     // approvals for each incident.
     .where(({ not, exists, selectFrom }) =>
       not(exists(selectFrom('approval').select('id').whereRef('incidentId', '=', 'incident.id').where(answerable))),
@@ -58,8 +58,8 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
 }
 
 /**
- * Releases incidents of a group whose workflow died: those that were queued this long ago and not
- * claimed. The next tick assigns them again.
+ * Releases incidents of a group whose workflow ended: incidents that were assigned at least
+ * `afterSeconds` ago and not claimed. The next tick assigns them again.
  */
 export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
   const released = await db
@@ -84,9 +84,7 @@ export async function releaseStranded(db: Db, afterSeconds: number): Promise<num
   return released.length
 }
 
-/**
- * Counts an attempt without rows as made, if the incident still waits for it. False if it does not.
- */
+/** Counts an attempt without rows as made. False if the incident no longer waits for it. */
 export async function useUpAttempt(db: Db, incidentId: string, attempt: number): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
@@ -99,5 +97,5 @@ export async function useUpAttempt(db: Db, incidentId: string, attempt: number):
   })
 }
 
-/** Seconds after which a read is requested again, because its worker has died. */
+/** Seconds after which a read is requested again, because its worker has probably died. */
 export const leaseSeconds = 30

@@ -13,8 +13,8 @@ import { lockIncident, NotAllowedError } from './incidents.ts'
 
 /**
  * Gives an incident to a person. If the incident has no run, the person has the incident at once:
- * `taken`. A run is first asked to end, so that a write in progress is verified. `run` then names
- * that run, which calls `handOver`.
+ * `taken`. A run is first asked to end, so that a write in progress is verified. `run` is then this
+ * run, which calls `handOver`.
  */
 export async function takeIncident(
   trx: Trx,
@@ -45,7 +45,7 @@ export async function takeIncident(
 }
 
 /**
- * Ends an attempt, or an incident without one, as escalated to the person who took it. If the
+ * Escalates an attempt, or an incident without an attempt, to the person who took it. If the
  * incident was escalated in the meantime, the person becomes its owner too.
  */
 export async function handOver(trx: Trx, id: string, attempt: number | null, by: Person): Promise<void> {
@@ -79,8 +79,8 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
 }
 
 /**
- * Gives an incident back. As for any escalated incident, firing alerts then cause reminders, and
- * new alerts are investigated.
+ * Takes the owner from an incident. As for any escalated incident, firing alerts then cause
+ * reminders, and new alerts are investigated.
  */
 export async function releaseOwnership(trx: Trx, id: string, by: { actor: string; name: string }): Promise<boolean> {
   const row = await lockIncident(trx, id)
@@ -110,8 +110,8 @@ async function note(
 }
 
 /**
- * Makes the watchdog check owned incidents. The watchdog decides under the lock whether the owner
- * lost the incident.
+ * Makes the watchdog check incidents with an owner. The watchdog decides under the lock whether the
+ * owner loses the incident.
  */
 export async function findLapsedOwners(db: Db): Promise<void> {
   await sql`
@@ -123,7 +123,7 @@ export async function findLapsedOwners(db: Db): Promise<void> {
 /**
  * Takes an incident from an owner who did nothing for `owner.lapse`, or who is disabled, while an
  * alert fires. People are notified once. The caller holds the incident's lock. Returns whether the
- * owner lost it.
+ * owner loses the incident.
  */
 export async function lapseOwner(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<boolean> {
   if (row.ownerId === null) return false

@@ -6,8 +6,8 @@ import { announceCritical, incidentById, lockIncident, type NewIncident, openedA
 import { reopenIncident } from './reopen-incident.ts'
 
 /**
- * The person who makes the request, shown in the timeline. This person may not approve critical
- * actions of the run.
+ * The person who requests an investigation, shown in the timeline. This person may not approve
+ * critical actions of the run.
  */
 type Requester = { actor: string; operatorId: string | null }
 
@@ -29,7 +29,7 @@ export async function openByHand(
   return (await incidentById(trx, opened.id)) as Incident
 }
 
-/** Queues an incident that `agent.investigate` had left to people. */
+/** Queues an incident that the setting `agent.investigate` had left to people. */
 async function releaseKept(trx: Trx, id: string): Promise<void> {
   await trx
     .updateTable('incident')
@@ -39,7 +39,8 @@ async function releaseKept(trx: Trx, id: string): Promise<void> {
 }
 
 /**
- * Queues an incident for another investigation. The person becomes the one who requested the run.
+ * Queues an incident for another investigation. The person is recorded as the one who requested the
+ * run.
  */
 export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
   const row = await lockIncident(trx, id)

@@ -18,9 +18,9 @@ export async function postmortemEdits({ db }: Scope, incidentId: string): Promis
 }
 
 /**
- * Stores a person's text as the version after the one that the person saw. False, and nothing is
- * stored, if somebody else wrote in the meantime. A single statement decides. The audit log records
- * who wrote which sections.
+ * Stores a person's text as the version after the version that the person saw. False, and nothing
+ * is stored, if somebody else wrote in the meantime. A single statement decides. The audit log
+ * records who wrote which sections.
  */
 export async function writePostmortem(
   db: Db,
@@ -42,7 +42,7 @@ export async function writePostmortem(
   })
 }
 
-/** Formats `wrote Cause and Impact; put the folded text of Summary back`. */
+/** Formats a person's edit: `wrote Cause and Impact; put the folded text of Summary back`. */
 function describeEdit(sections: PostmortemEdit['sections']): string {
   const named = (isWritten: boolean) =>
     Object.entries(sections)

@@ -9,10 +9,10 @@ import type { Scope } from '../scope.ts'
 import { causeGrade } from '../trust/grade.ts'
 
 /**
- * Lists closed incidents of the type: those about the same kind of resource first, then repaired
- * ones, then the newest. Each incident has the result, verified repairs, and denials. Contains no
- * arguments and no free text, except claims of an ending that rows showed word for word. Leaves out
- * the incidents of `hintedGroup`, because the hint to a follower has what its group found; but not
+ * Lists closed incidents of the incident's type: incidents about its kind of resource first, then
+ * repaired incidents, then the newest. Each has the result, verified repairs, and denials. Contains
+ * no arguments and no free text, except claims of an ending that rows showed word for word. Leaves
+ * out incidents of `hintedGroup`, because the hint to a follower has what this group found, but not
  * followers to which the hint did not apply.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number, hintedGroup: string | null = null) {
@@ -23,7 +23,7 @@ export async function precedentsOf(db: Db | Trx, incident: Incident, limit: numb
   return [...sameKind, ...others]
 }
 
-/** How many of the newest incidents are ranked. The index search stops after them. */
+/** How many of the newest incidents are ranked. The index search stops after so many. */
 const ranked = 50
 const maxSaid = 2
 const saidCharacters = 200
@@ -70,7 +70,7 @@ type WrongCause = { id: string; said: string; reason: string | null; wrote: stri
 
 /**
  * Lists causes in incidents of the type that people graded as wrong, newest first, with their
- * writes. Such causes are to be examined and never followed.
+ * writes. A wrong cause is to be examined and never followed.
  */
 export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: number): Promise<WrongCause[]> {
   const newest = db
@@ -126,7 +126,7 @@ function sayShown(claims: readonly StoredClaim[]): string[] {
 
 const maxSimilar = 5
 
-/** Lists closed incidents like this incident, with their titles, which are shown only to people. */
+/** Lists closed incidents that resemble this one, with titles, which only people see. */
 export async function similarOf({ db }: Scope, incident: Incident): Promise<SimilarIncident[]> {
   const similar = await precedentsOf(db, incident, maxSimilar)
   if (similar.length === 0) return []

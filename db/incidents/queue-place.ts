@@ -22,8 +22,8 @@ type Waiting = { id: string; type: string; severity: Severity; groupId: string |
 type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
 
 /**
- * Finds the place of a waiting incident in the queue, by the rules of the queue itself. Null if it
- * does not wait.
+ * Finds the place of a waiting incident in the queue, by the rules of the queue itself. Null if the
+ * incident does not wait.
  */
 export async function queuePlaceOf(
   { db }: Scope,
@@ -113,8 +113,8 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
 }
 
 /**
- * Counts incidents that the queue takes before this incident: those that are more urgent, or as
- * urgent and older. Questions are not counted, because they use separate slots.
+ * Counts incidents that the queue takes before this incident: the more urgent, and the older of
+ * equal urgency. Leaves out questions, which use separate slots.
  */
 async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
   const { rows } = await sql<{ ahead: number }>`
@@ -130,14 +130,14 @@ async function countAhead(db: Db, incidentId: string, type: string | null): Prom
 export type Neglected = { incidentId: string; minutes: number }
 
 /**
- * The minutes of waiting after which an incident counts as neglected. Two ticks and the settling of
- * a group take far less.
+ * Minutes of waiting after which an incident counts as neglected. Two ticks, and the time for a
+ * group to begin, take far less.
  */
 const neglectedMinutes = 5
 
-/** Finds the most urgent incident that waits without a reason; null if there is none. */
+/** Finds the most urgent incident that waits without a reason; null if no incident does. */
 export async function findNeglected(scope: Scope, environment: EnvironmentDefaults = {}): Promise<Neglected | null> {
-  // Counts from the last change for an incident that was investigated before.
+  // Counts from the last change of an incident that was investigated before.
   const { rows } = await sql<{ id: string; minutes: number }>`
     select id, floor(extract(epoch from (select nightshift_now()) - since) / 60)::int as minutes from (
       select id, severity, created_at, case attempt when 0 then created_at else updated_at end as since
@@ -154,8 +154,8 @@ export async function findNeglected(scope: Scope, environment: EnvironmentDefaul
 
 /**
  * Returns the minutes in which nothing happened that the incident may have waited for: its own
- * assignment, work on its type, and, until it is assigned, any work. Needed because in a storm some
- * incident has always waited long but is taken soon.
+ * assignment, work on its type, and, until it is assigned, any work. In a storm some incident has
+ * always waited long, although it is taken soon.
  */
 async function minutesOfRest(db: Scope['db'], incidentId: string): Promise<number> {
   const { rows } = await sql<{ minutes: number | null }>`

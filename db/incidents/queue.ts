@@ -21,10 +21,10 @@ import type { IncidentRow } from '../tables.ts'
 import { causeGrade } from '../trust/grade.ts'
 import { lockIncident } from './incidents.ts'
 
-/** Sorts by urgency, the most urgent first. */
+/** Sorts incidents by severity, critical incidents first. */
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
-/** The maximum number of incidents that one tick assigns, over all types. */
+/** Maximum number of incidents that one tick assigns, over all types. */
 const maxStamps = 20
 /**
  * Seconds for which an assigned type occupies its slot although none of its incidents is claimed
@@ -42,13 +42,13 @@ type QueueSlots = { incidents: number; critical: number; questions: number }
  * One tick of the queue. Assigns a group to up to 20 open incidents and returns the types to wake.
  * Questions come first and use separate slots, so that no storm delays them. A type that is being
  * investigated continues. A free slot goes to the type with the most urgent, then oldest, incident
- * (`domain/admission.ts`). Types take turns, so that a large one does not block the others. An
- * incident that waits for a person occupies no slot.
+ * (`domain/admission.ts`). Types take turns, so that a type with many incidents does not block the
+ * others. An incident that waits for a person occupies no slot.
  */
 export async function stampQueue(db: Db, slots: QueueSlots): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
-    // Locks the queue, so that a triggered tick and the scheduled one do not give the same slot
-    // away twice.
+    // Locks the queue, so that a triggered tick and the scheduled tick do not give one slot away
+    // twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
     const questions = await stampQuestions(trx, slots.questions)
     const room = await criticalRoom(trx, slots.critical)
@@ -88,7 +88,8 @@ async function stamp(trx: Trx, type: string, ids: readonly string[]): Promise<vo
 }
 
 /**
- * Takes as many questions as there are slots, the oldest first. Returns the types that may begin.
+ * Takes as many questions of people as there are slots, the oldest first. Returns the types that
+ * may begin.
  */
 async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
   const free = slots - (await questionsAtWork(trx))
@@ -109,7 +110,7 @@ async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
   return waiting.length > 0 ? [questionType] : []
 }
 
-/** Counts questions that a run works on. A question that waits for a person occupies no slot. */
+/** Counts questions that a run works on. A question that waits for a person takes no slot. */
 export async function questionsAtWork(db: Db | Trx): Promise<number> {
   const { count } = await db
     .selectFrom('incident')
@@ -124,14 +125,14 @@ export async function questionsAtWork(db: Db | Trx): Promise<number> {
 export const isWaiting = sql<boolean>`(
   type <> ${manualChangeType} and status = 'open' and assigned_to is null and kept_reason is null and look_wanted is distinct from 'expected')`
 
-/** Whether an incident is claimed and being investigated, or assigned and about to be. */
+/** Whether an incident is being investigated, or is assigned to a group and about to be. */
 const isAtWork = (
   incident: 'incident' | 'busy',
 ) => sql<boolean>`(${sql.ref(`${incident}.type`)} <> ${manualChangeType} and (${sql.ref(`${incident}.status`)} = 'investigating'
   or (${sql.ref(`${incident}.status`)} = 'open'
     and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds}))))`
 
-/** Lists types to investigate. The type with the most urgent, then oldest, incident comes first. */
+/** Lists types of incidents to investigate, by their most urgent incident, then the oldest. */
 export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
   const { rows } = await sql<WaitingType>`
     select type, bool_or(severity = 'critical') as is_critical, exists (
@@ -157,7 +158,7 @@ export async function leadingTypes(trx: Db | Trx): Promise<LeadingType[]> {
   return rows
 }
 
-/** Counts critical incidents that are being investigated, in any role. */
+/** Counts critical incidents that are being investigated, as leader or follower. */
 export async function criticalRoom(trx: Db | Trx, max: number): Promise<CriticalRoom> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from incident
@@ -167,8 +168,8 @@ export async function criticalRoom(trx: Db | Trx, max: number): Promise<Critical
 
 /**
  * Leaves an incident to people if `agent.investigate` does not select it. The incident stays open
- * with the reason, and a person can have it investigated. The caller has just opened or reopened
- * it.
+ * with the reason, and a person can request its investigation. The caller has just opened or
+ * reopened it.
  */
 export async function keepIfNotInvestigated(
   trx: Trx,
@@ -191,9 +192,9 @@ export async function keep(trx: Trx, incidentId: string, reason: string): Promis
 type Kept = Pick<IncidentRow, 'id' | 'type' | 'severity' | 'requestedBy'>
 
 /**
- * Explains why the current `agent.investigate` leaves a waiting incident to people; null if it does
- * not. Incidents are always investigated if a person opened or requested them, if an agent has
- * begun, or if their repair did not last.
+ * Explains why the current `agent.investigate` leaves a waiting incident to people; null if it
+ * selects the incident. An incident is always investigated if a person opened or requested it, if
+ * an agent has begun, or if its repair did not last.
  */
 export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader): Promise<string | null> {
   const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
@@ -229,7 +230,8 @@ export function notInvestigatedEvent(reason: string): NewEvent<'noted'> {
 }
 
 /**
- * Finds the group that new incidents of a type join: one in which something is running or queued.
+ * Finds the group that new incidents of a type join: a group in which an incident is at work or
+ * queued. Null if there is none.
  */
 async function currentGroup(db: Db | Trx, type: string): Promise<string | null> {
   const row = await db
@@ -252,13 +254,13 @@ export type Leader = {
   status: IncidentStatus
   /** Seconds for which the leader has waited for a person. */
   waitingSeconds: number
-  /** Seconds since the leader was queued, because a run claims it directly after that. */
+  /** Seconds since the leader was assigned. A run claims a leader directly after that. */
   atWorkSeconds: number
 }
 
 type GroupState = {
   groupId: string
-  /** Open, unassigned incidents, the most urgent and oldest first. */
+  /** Open incidents of the group that no run has, the most urgent and oldest first. */
   members: GroupMember[]
   investigating: number
   leader: Leader | null
@@ -315,8 +317,8 @@ async function followersAtWork(db: Db): Promise<number> {
 }
 
 /**
- * Finds the leader from whose result a follower may start: one whose incident was resolved by a
- * repair that was verified.
+ * Finds the leader from whose result a follower may start: a leader whose incident was resolved by
+ * a verified repair.
  */
 export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
   const row = await db

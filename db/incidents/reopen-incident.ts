@@ -11,8 +11,8 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return
   const isForPeople = row.type === manualChangeType || row.type === trustLostType
-  // Refuses a person's own write, and a problem of Nightshift itself: there is nothing to
-  // investigate, and nothing may be done twice.
+  // Refuses a person's own write, and a problem of Nightshift itself: neither can be investigated,
+  // and no write may be done twice.
   if (isForPeople || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
     throw new NotAllowedError(id, 'investigate', row.status)
   }

@@ -6,14 +6,14 @@ import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { isClosed, isResolved, isResolvedByItself, isUnproven } from './figures.ts'
 
-/** Days in UTC such as `2026-11-21`, both included. */
+/** Days in UTC such as `2026-11-21`, the first and the last day included. */
 type ReportRange = { since: string; until: string }
 
 type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
 /**
- * Identifies a line of the report: the line of a type, the line of a week, or the total if both are
- * null.
+ * Identifies a line of the report: the line of a type, the line of a week, or the line of the total
+ * if type and week are null.
  */
 type ReportPlace = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
@@ -32,9 +32,9 @@ const dayMs = 86_400_000
 
 /**
  * Reports the outcomes of incidents that began in a range of days: in total, by type (the hundred
- * largest) and by week. Seconds are null if there are no values. The cost covers the responses in
- * the range, whenever their incident began. The cost is stored only by type, so the cost is null
- * for a single severity.
+ * types with the most incidents) and by week. Seconds are null if no incident has a value. The cost
+ * covers the responses in the range, whenever their incident began. It is stored only by type, so
+ * it is null for a single severity.
  */
 export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
   const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
@@ -100,7 +100,7 @@ function spread(seconds: Seconds): Spread {
   return seconds === null || seconds[0] === null ? null : { p50: seconds[0], p90: seconds[1] }
 }
 
-/** Lists the Mondays of a range, beginning with the week of its first day. */
+/** Lists the Mondays of a range, beginning with the Monday of the week of its first day. */
 function weeksOf({ since, until }: ReportRange): string[] {
   const first = Date.parse(since)
   const monday = first - ((new Date(first).getUTCDay() + 6) % 7) * dayMs
@@ -121,8 +121,8 @@ function begun({ since, until, type, severity }: Question): RawBuilder<unknown> 
 }
 
 /**
- * Rows about claims that no row shows: a call that the policy check refused, a refused response in
- * prose, a marked ending.
+ * Rows about claims that no log row shows: a call that the policy check refused, a refused response
+ * in prose, a marked ending.
  */
 const isUnshown = sql.raw(`(
   kind = 'call_judged' and metadata->>'code' in ('CLAIM_NOT_SHOWN', 'PHANTOM_CLAIM')
@@ -131,15 +131,15 @@ const isUnshown = sql.raw(`(
 const isRepair = sql.raw(`kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`)
 const isOfGate = sql.raw(`(
   kind = 'noted' and metadata->>'code' in ('page_held', 'page_spared', 'reopened') or kind = 'escalated')`)
-/** Whether, by the rows of an incident, its page was not needed and nothing woke anybody later. */
+/** Whether an incident's page was not needed and nobody was woken later, by its rows. */
 const isSpared = sql.raw(`coalesce(max(seq) filter (where metadata->>'code' = 'page_spared') >= max(seq), false)`)
 const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
 
 /**
- * Counts outcomes. The first row of a run or person acknowledges an incident. A person took part if
- * one of their rows, other than the opening row, precedes the end. A repair is an ending as
- * repaired by the agent, which code accepts only for a write that was verified. A repair did not
- * last if the incident continued, or if the resource had another incident of the type within a day.
+ * Counts outcomes of incidents. The first row of a run or person acknowledges an incident. A person
+ * took part if a row of a person, except the opening row, precedes the end. A repair is an ending
+ * as repaired by the agent, which code accepts only for a verified write. A repair did not last if
+ * the incident continued, or if the resource had another incident of the type within a day.
  */
 async function countedOf(db: Db, question: Question): Promise<Counted[]> {
   const { rows } = await sql<Counted>`
@@ -214,8 +214,8 @@ async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
 }
 
 /**
- * Whether an approval came too soon after the question. Excludes the person who wrote the arguments
- * or requested the write, who knew the action before.
+ * Whether an approval came within a few seconds of the question. Excludes the person who wrote the
+ * arguments or requested the write, who knew the action before.
  */
 const isHasty = sql.raw(`exists (
   select from approval_decision as vote where vote.approval_id = approval.id and vote.decision = 'approve'

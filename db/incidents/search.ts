@@ -12,12 +12,12 @@ const maxResources = 6
 const maxRows = 8
 
 /**
- * How many rows with the words are found at most and ranked by time. Limited, because a word may be
+ * Maximum number of rows with the searched words that are found and ranked by time. A word may be
  * in nearly every row.
  */
 const rankedRows = 5_000
 
-/** The maximum time of a search in milliseconds, because people wait for it while they type. */
+/** Maximum milliseconds of a search, because people wait for its results while they type. */
 const logWithinMs = 800
 
 const searchedKinds = sql.raw(
@@ -30,8 +30,8 @@ const searchedKinds = sql.raw(
 )
 
 /**
- * Searches every part at the same time. For one or two letters searches only names, because every
- * log contains such a text.
+ * Searches every part at once. For a text of one or two letters, searches only names, because every
+ * log contains so short a text.
  */
 export async function searchAll(scope: Scope, text: string): Promise<SearchAnswer> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}._:/-]+/gu) ?? []
@@ -67,7 +67,7 @@ async function findResources({ db }: Scope, text: string): Promise<SearchAnswer[
 
 type Found = { rows: SearchAnswer['log']; isPartial: boolean }
 
-/** Finds rows whose text has every word, or a word that begins with it. Newest first. */
+/** Finds log rows whose text contains every word, or a word that begins with it, newest first. */
 async function findRows({ db }: Scope, words: readonly string[]): Promise<Found> {
   const query = words.map((word) => `'${word.replaceAll("'", '')}':*`).join(' & ')
   const text = sql`to_tsvector('simple', left(detail, 2000))`
@@ -91,7 +91,7 @@ async function findRows({ db }: Scope, words: readonly string[]): Promise<Found>
       isPartial: (first?.found ?? 0) >= rankedRows,
     }
   } catch (error) {
-    // Returns a partial result after the time limit. 57014 is PostgreSQL's code for query_canceled.
+    // Returns a partial result after the time limit. PostgreSQL's code for query_canceled is 57014.
     if ((error as { code?: string }).code === '57014') return { rows: [], isPartial: true }
     throw error
   }

@@ -4,7 +4,7 @@ import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { type Scope, systemScope } from '../scope.ts'
 
-/** The number of rows of a kind that are listed. The other rows are only counted. */
+/** Maximum number of items of one kind that are listed. All further items are only counted. */
 const listed = 20
 
 type Several<Each> = { count: number; first: Each[] }
@@ -12,7 +12,8 @@ type Counted<Each> = Each & { all: number }
 
 /**
  * Reads what happened from `since` until `until`, and the current state, for the morning card and
- * the hand-over. `heldSince`: the first question that woke nobody and that no card has shown.
+ * the hand-over. `heldSince`: the time of the first question that woke nobody and that no card has
+ * shown.
  */
 export async function readShift(
   db: Db | Trx,
@@ -59,7 +60,7 @@ async function incidents<Each = ShiftIncident>(
   return toSeveral(rows)
 }
 
-/** Lists pages that were not needed in this time, and earlier ones that no card has shown. */
+/** Lists pages of this time that were not needed, and earlier ones that no card has shown. */
 async function sparedPages(db: Db | Trx, since: string, until: string): Promise<Shift['spared']> {
   const { rows } = await sql<Counted<Shift['spared']['first'][number]>>`
     select incident.id, title, severity, max(released_at) as at, coalesce(max(response), 'No page') as text, count(*) over ()::int as "all"
@@ -70,8 +71,8 @@ async function sparedPages(db: Db | Trx, since: string, until: string): Promise<
 }
 
 /**
- * Lists questions that are open now and were asked before `until`, and questions of this time that
- * woke nobody, whatever their outcome.
+ * Lists questions that are open now and were asked before `until`, and questions that woke nobody
+ * from `since` until `until`, whatever their outcome.
  */
 async function questionsOf(db: Db | Trx, since: string, until: string): Promise<Shift['questions']> {
   const { rows } = await sql<Counted<ShiftQuestion>>`
@@ -89,7 +90,7 @@ async function questionsOf(db: Db | Trx, since: string, until: string): Promise<
   return toSeveral(rows)
 }
 
-/** Lists open follow-ups, those due first at the top. `isOverdue`: only those past their day. */
+/** Lists open follow-ups by their day. `isOverdue`: only follow-ups whose day has passed. */
 export async function listFollowUps(
   { db }: Scope,
   { isOverdue = false, incidentId = null }: { isOverdue?: boolean; incidentId?: string | null } = {},

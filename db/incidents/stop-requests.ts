@@ -23,8 +23,8 @@ export async function takeoverRequest(trx: Trx, id: string, attempt: number): Pr
 }
 
 /**
- * Finds a person's request during this attempt, to stop it or to take the incident. Null without
- * such a request.
+ * Finds a person's request during this attempt to stop the attempt or to take the incident. Null
+ * without a request.
  */
 export async function stopRequest(
   db: Db | Trx,

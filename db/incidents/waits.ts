@@ -3,8 +3,8 @@ import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
 /**
- * Seconds for which a note about waiting is valid: longer than one attempt and the longest pause
- * after it.
+ * Seconds for which a note that a run waits is valid: longer than one attempt of a step and the
+ * longest pause after it.
  */
 const freshSeconds = 45
 
@@ -14,8 +14,8 @@ export type WaitedFor = 'core_api' | 'database'
 type Run = { incidentId: string; attempt: number }
 
 /**
- * Records what a run waits for, at each of its attempts. `waitsFor` is null when it no longer
- * waits.
+ * Records what a run waits for, at each attempt of a step. `waitsFor` is null when the run no
+ * longer waits.
  */
 export async function noteWait(db: Db, { incidentId, attempt }: Run, waitsFor: WaitedFor | null): Promise<void> {
   if (waitsFor === null) {

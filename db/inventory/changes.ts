@@ -19,7 +19,7 @@ import { readSettings } from '../settings.ts'
 import { findByNames } from './registry.ts'
 
 /**
- * The outcome of a change, with one entry for each resource. For a repeat, that of the first
+ * The outcome of a change, with one entry for each resource. For a repeat, the outcome of the first
  * delivery.
  */
 export type TakenChange = {
@@ -29,8 +29,8 @@ export type TakenChange = {
 }
 
 /**
- * Stores changes, all or none. A repeated delivery adds nothing. A change about nothing that is
- * known is also stored, with what was tried.
+ * Stores changes, all or none. A repeated delivery adds nothing. A change without a known resource
+ * is also stored, with the names and labels that were tried.
  */
 export async function takeChanges(db: Db, received: readonly Change[]): Promise<TakenChange[]> {
   if (received.length === 0) return []
@@ -46,8 +46,8 @@ export async function takeChanges(db: Db, received: readonly Change[]): Promise<
       changes.flatMap((change) => changeNamesToLookUp(change, rules)),
     )
     const taken = new Map<number, TakenChange>()
-    // Stores in a fixed order, so that two requests with the same changes wait for each other
-    // instead of deadlocking.
+    // Stores changes in a fixed order. Of two requests with equal changes, the second then waits
+    // for the first instead of deadlocking.
     const inOrder = [...changes.entries()].sort(([, a], [, b]) => (a.delivery < b.delivery ? -1 : 1))
     for (const [at, change] of inOrder) {
       const about = chooseChangeResources(change, rules, known)
@@ -57,7 +57,7 @@ export async function takeChanges(db: Db, received: readonly Change[]): Promise<
   })
 }
 
-/** Removes secrets from a change. The identity stays as received, because it is a digest. */
+/** Removes secrets from a change. Its identity stays as received, because it is a digest. */
 function cleanseChange(received: Change): Change {
   const change = cleanse(received)
   const title = change.title.trim() === '' ? '(nothing that can be read)' : change.title
@@ -118,7 +118,7 @@ type ChangePlace = { at: string; id: string }
 
 /**
  * Lists changes, newest first. If a resource is given, lists its changes under all of its names,
- * without those of neighbours.
+ * without changes of its neighbours.
  */
 export async function listChanges(
   { db }: Scope,
@@ -141,13 +141,13 @@ export async function listChanges(
   return rows
 }
 
-/** The maximum number of steps along hosts and dependencies. */
+/** Maximum number of steps along hosts and dependencies. */
 const maxSteps = 3
 
 /**
- * Lists changes of a resource and of what it runs on or depends on, newest first. Each change is
- * listed once, at the nearest resource. Uses the relations of every source, because they affect
- * only what is shown.
+ * Lists changes of a resource, and of everything that it runs on or depends on, newest first. Each
+ * change is listed once, at the nearest resource. Uses the relations of every source, because the
+ * relations affect only what is shown.
  */
 export async function changesNear(
   { db }: Scope,
@@ -184,14 +184,14 @@ export async function changesNear(
 }
 
 /**
- * Whether any change was ever received. If no change was received, an empty result of
- * `recent_changes` proves nothing, so the tool is not offered.
+ * Whether any change was ever received. If not, an empty result of `recent_changes` would prove
+ * nothing, so the tool is not offered.
  */
 export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** The number of rows that one round deletes, so that no round locks the table for long. */
+/** Maximum number of rows that one round deletes, so that no round locks the table for long. */
 const maxDropped = 20_000
 
 /** Deletes changes received more than 90 days ago. */
@@ -202,8 +202,8 @@ export async function dropOldChanges(db: Db): Promise<void> {
 }
 
 /**
- * Finds when the problem of an incident began: with its earliest alert, or when it was opened. Null
- * for an unknown incident.
+ * Finds when the problem of an incident began: at the start of its earliest alert, otherwise when
+ * it was opened. Null for an unknown incident.
  */
 export async function beganAt(db: Db, incidentId: string): Promise<string | null> {
   const { rows } = await sql<{ began: string }>`

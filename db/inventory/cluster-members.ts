@@ -6,17 +6,17 @@ import { onceNow } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 
 /**
- * Stores pods of clusters and their owners by name, because alerts name them even after they are
+ * Stores pods of clusters and their owners by name, because alerts name pods even after they are
  * gone.
  */
 
-/** How long removed pods are kept, and how many in each cluster. */
+/** The time for which removed pods are kept, and the maximum number in each cluster. */
 const keptDays = sql`interval '7 days'`
 const maxGone = 50_000
 
 /**
- * Replaces the stored members of a cluster by its current list. Members that are missing from the
- * list are marked as gone. An unchanged list costs one query.
+ * Replaces the stored members of a cluster by its current list. Pods and owners that are missing
+ * from the list are marked as gone. An unchanged list costs one query.
  */
 export async function mergeMembers(trx: Trx, source: string, members: readonly ClusterMember[]): Promise<void> {
   const digest = sha256(JSON.stringify(members))
@@ -54,7 +54,7 @@ export async function mergeMembers(trx: Trx, source: string, members: readonly C
   )
 }
 
-/** Deletes all members, because the source now belongs to another cluster. */
+/** Deletes all stored members of a source that now belongs to another cluster. */
 export async function forgetMembers(trx: Trx, source: string): Promise<void> {
   await trx.deleteFrom('clusterMember').where('source', '=', source).execute()
   await trx.deleteFrom('clusterListing').where('source', '=', source).execute()

@@ -2,7 +2,7 @@ import { clusterSource } from '../../domain/listed-cluster.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Db } from '../connect.ts'
 
-/** Finds the sources of clusters that list a resource, and its name in each. */
+/** Finds the sources of clusters that list a resource, and its name in each cluster. */
 export async function clusterSourcesOf(db: Db, { kind, id }: ResourceRef): Promise<{ source: string; name: string }[]> {
   if (kind === 'incident' || kind === 'proposal') return []
   const prefix = clusterSource('').name

@@ -5,8 +5,9 @@ import type { Db } from '../connect.ts'
 const maxSources = 3
 
 /**
- * Finds sources of database servers for a resource: of the server itself, or of those that run on
- * it; then of their primaries and replicas. The resource of a server has the name of its source.
+ * Finds sources of database servers for a resource: the server that the resource is, or the servers
+ * that run on it; then their primaries and replicas. The resource of a server has the name of its
+ * source.
  */
 export async function databaseSourcesOf(db: Db, about: ResourceRef): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`

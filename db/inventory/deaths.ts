@@ -8,7 +8,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { devicesOf } from './devices.ts'
 
-/** A step that starts a VM away from its host. */
+/** A step of a plan that starts a VM away from its host. */
 type Start = Pick<PlanStep, 'action' | 'vm' | 'from'>
 
 /** A host that is considered dead, and its VMs that would start elsewhere. */
@@ -22,8 +22,8 @@ export function suspectsOf(steps: readonly Start[]): Suspect[] {
 }
 
 /**
- * Returns the starts in a plan. Leaves out VMs that now run elsewhere, because a witness of such a
- * VM shows nothing about its old host.
+ * Returns the starts among the steps of a plan. Leaves out a VM that now runs elsewhere, because a
+ * witness of this VM shows nothing about its old host.
  */
 export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly T[]): Promise<T[]> {
   const starts = steps.filter(({ action }) => action === 'start')
@@ -38,13 +38,13 @@ export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly 
   return starts.filter(({ vm, from }) => !up.some(({ id, host }) => id === vm && host !== from))
 }
 
-/** Witnesses by host that are not in rows, because they are queried for this decision. */
+/** Witnesses that no rows contain, by host. They are queried for this decision. */
 export type AskedWitnesses = ReadonlyMap<string, readonly Witness[]>
 
 /**
  * Lists hosts whose VMs these steps start elsewhere, with the witnesses that rows contain: the
- * platform, and the agents of the host and its VMs. Lists only dead hosts, and those in `taken`,
- * which were considered dead before.
+ * platform, and the agents of the host and its VMs. Lists only dead hosts, and the hosts in
+ * `taken`, which were considered dead before.
  */
 export async function readDeaths(
   db: Db | Trx,
@@ -77,8 +77,7 @@ export async function readDeaths(
       witnesses: [
         toPlatformWitness(stateOf.get(host), said.find(({ id }) => id === host)?.attributes ?? {}, at),
         ...agents.filter(({ resource }) => resource.id === host).map(toAgentWitness),
-        // Counts an agent in a VM that responds as a witness, because the VM then works, wherever
-        // its host is.
+        // Counts a responding agent in a VM as a witness: the VM then works, wherever its host is.
         ...guests.filter(({ resource }) => own.includes(resource.id)).map(toAgentWitness),
         ...(asked.get(host) ?? []),
       ],
@@ -103,7 +102,7 @@ function toPlatformWitness(
 
 /**
  * Converts a device to a witness. An agent that does not respond is silent, because it may be cut
- * off like its host.
+ * off together with its host.
  */
 function toAgentWitness({
   resource: { kind, id },
@@ -115,7 +114,7 @@ function toAgentWitness({
   return { who: `the agent of ${kind} ${id}`, sees: 'agent', says: hasAnswered ? 'up' : 'silent', at: healthAt }
 }
 
-/** Lists the same hosts as `readDeaths`, each with a verdict by the database's clock. */
+/** Lists the hosts that `readDeaths` lists, each with a verdict by the database's clock. */
 export async function readJudgedDeaths(
   db: Db | Trx,
   steps: readonly Start[],
@@ -129,8 +128,8 @@ export async function readJudgedDeaths(
 }
 
 /**
- * Reads the current state of the deaths in an approval's plan. Without `asked`, facts that are not
- * in rows are those from when people were asked, and they expire.
+ * Reads the current state of the deaths in an approval's plan. Without `asked`, reports of
+ * monitoring are the reports from when people were asked, which expire.
  */
 export async function deathsOfApproval(
   db: Db | Trx,
@@ -146,7 +145,7 @@ export async function deathsOfApproval(
   return await readJudgedDeaths(db, planOfDryRun(dryRun.details)?.steps ?? [], asked ?? new Map(then), hosts)
 }
 
-/** Explains why an approval of a plan with such deaths is not accepted; null if it is. */
+/** Explains why an approval of a plan with dead hosts is not accepted; null if it is accepted. */
 export async function whyDeathsBar(
   db: Db | Trx,
   approval: Pick<ApprovalRow, 'dryRun'>,
@@ -163,7 +162,7 @@ export async function whyDeathsBar(
   return whyNotDead(deaths, said, Date.parse(await databaseTime(db as Trx)))
 }
 
-/** Lists those of these VMs that the platform itself starts elsewhere when their host fails. */
+/** Lists the VMs among these that the platform itself starts elsewhere when their host fails. */
 export async function vmsRestartedElsewhere(db: Db | Trx, vms: readonly string[]): Promise<Set<string>> {
   if (vms.length === 0) return new Set()
   const rows = await db

@@ -8,8 +8,8 @@ const processSeconds = 20
 const seenLately = sql<boolean>`mesh_process.seen_at > ${onceNow} - make_interval(secs => ${processSeconds})`
 
 /**
- * The current connection of an agent that connects to the API, or its last connection if there is
- * none now.
+ * The current connection of an agent that connects to the API, or its last connection if it is not
+ * connected now.
  */
 export type DeviceConnection = {
   deviceId: string
@@ -50,8 +50,8 @@ type NewConnection = Pick<DeviceConnection, 'deviceId' | 'connection' | 'process
 }
 
 /**
- * Makes this the connection of the device. When the transaction ends, the process with an earlier
- * connection is notified.
+ * Stores a connection as the connection of its device. When the transaction ends, the process with
+ * an earlier connection is notified.
  */
 export async function holdConnection(trx: Trx, held: NewConnection): Promise<void> {
   const begun = { ...held, connectedAt: now, endedAt: null }
@@ -64,8 +64,8 @@ export async function holdConnection(trx: Trx, held: NewConnection): Promise<voi
 }
 
 /**
- * Returns which of these connections are still those of their devices. A connection that counted as
- * ended while this process was silent is valid again.
+ * Returns which of these connections their devices still have. A connection that counted as ended
+ * while this process was silent is valid again.
  */
 export async function keepConnections(db: Db, processId: string, held: string[]): Promise<Set<string>> {
   if (held.length === 0) return new Set()
@@ -90,21 +90,21 @@ export async function endConnection(db: Db, { deviceId, connection }: { deviceId
   await tellOfDevice(db, deviceId)
 }
 
-/** Ends any connection of the device. The process that has the connection closes it at once. */
+/** Ends every connection of a device. The process that has a connection closes it at once. */
 export async function forbidConnection(trx: Trx, deviceId: string): Promise<void> {
   await trx.deleteFrom('deviceConnection').where('deviceId', '=', deviceId).execute()
   await tellOfDevice(trx, deviceId)
 }
 
 /**
- * Announces a change of a device: of its connection, of its manifest, or of whether it may be
- * called.
+ * Announces a change of a device: of its connection, of its manifest, or of the permission to call
+ * it.
  */
 export async function tellOfDevice(db: Db | Trx, deviceId: string): Promise<void> {
   await notify(db, meshChannel, deviceId)
 }
 
-/** Records that this process runs. */
+/** Records that this API process runs. */
 export async function noteProcess(db: Db, { id, name }: { id: string; name: string }): Promise<void> {
   await db
     .insertInto('meshProcess')
@@ -113,7 +113,7 @@ export async function noteProcess(db: Db, { id, name }: { id: string; name: stri
     .execute()
 }
 
-/** Ends this process and its connections. */
+/** Ends this API process and its connections in the database. */
 export async function endProcess(db: Db, id: string): Promise<void> {
   const ended = await db
     .updateTable('deviceConnection')
@@ -127,8 +127,8 @@ export async function endProcess(db: Db, id: string): Promise<void> {
 }
 
 /**
- * Ends processes that were silent for long, and their connections, with the time at which they were
- * last seen.
+ * Ends API processes that were silent for long, and their connections, with the time at which the
+ * processes were last seen.
  */
 export async function endLostProcesses(db: Db): Promise<void> {
   const { rows } = await sql<{ deviceId: string }>`

@@ -31,7 +31,7 @@ function stored({ toolsAllowed, terms, ...rest }: DeviceSettings) {
   return { ...rest, toolsAllowed: JSON.stringify(toolsAllowed), terms: JSON.stringify(terms) }
 }
 
-/** Adds a device. No requests are sent to it before it has enrolled. */
+/** Adds a device. The API sends no request to a device before it has enrolled. */
 export async function addDevice(
   trx: Trx,
   { id, resource, ...settings }: DeviceSettings & { id: string; resource: Executable },
@@ -76,7 +76,7 @@ export async function lockDevice(trx: Trx, id: string): Promise<DeviceRow | null
   return row ? toDevice(row) : null
 }
 
-/** Finds the device of a resource that is not revoked, whether or not it can be called. */
+/** Finds the device of a resource, unless it is revoked, whether or not it can be called now. */
 export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<DeviceRow | null> {
   const row = await db
     .selectFrom('device')
@@ -89,7 +89,8 @@ export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<
 }
 
 /**
- * Lists devices for resources of a kind that are not revoked, whether or not they can be called.
+ * Lists devices of resources of a kind, except revoked devices, whether or not they can be called
+ * now.
  */
 export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: string[]): Promise<DeviceRow[]> {
   if (ids.length === 0) return []
@@ -103,7 +104,7 @@ export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: str
   return rows.map(toDevice)
 }
 
-/** Finds the resource with this id on which commands can run, for a VM also its host. */
+/** Finds the resource with this id on which commands can run; for a VM, also its host. */
 export async function executableNamed(
   db: Db | Trx,
   id: string,
@@ -123,7 +124,7 @@ export async function setManifest(trx: Trx, manifest: Manifest): Promise<void> {
     .execute()
 }
 
-/** Stores what the device reported about its health, or why it reported nothing. */
+/** Stores what a device reported about its health, or why it reported nothing. */
 export async function noteHealth(
   db: Db | Trx,
   id: string,
@@ -140,7 +141,7 @@ export async function noteHealth(
     .execute()
 }
 
-/** Revokes a device, and every token that could restore it. False if it was already revoked. */
+/** Revokes a device, and every token that could restore it. False if it was revoked before. */
 export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   const revoked = await trx
     .updateTable('device')
@@ -159,10 +160,10 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   return revoked !== undefined
 }
 
-/** Seconds for an enrolment. Short, because a person does it at once. */
+/** Seconds for which an enrolment token is valid. Short, because a person enrols at once. */
 export const enrolmentSeconds = 900
 
-/** Finds the device with this refresh secret. A revoked device has none. */
+/** Finds the device with this refresh secret. A revoked device has no refresh secret. */
 export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<DeviceRow | null> {
   const row = await db
     .selectFrom('device')
@@ -173,7 +174,7 @@ export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<De
   return row ? toDevice(row) : null
 }
 
-/** Generates a secret with a prefix by which a leaked secret is recognised and redacted. */
+/** Generates a secret with a prefix by which a leaked secret can be recognised and redacted. */
 export function newSecret(): string {
   return `nst_${randomBytes(32).toString('base64url')}`
 }

@@ -5,8 +5,8 @@ import { forbidConnection } from './device-connections.ts'
 import { enrolmentSeconds, newSecret } from './devices.ts'
 
 /**
- * Creates the only token that can enrol this device, and returns it in plain text, only this once.
- * Earlier tokens become invalid.
+ * Creates the only valid token for the enrolment of this device, and returns it in plain text, only
+ * this once. Earlier tokens become invalid.
  */
 export async function mintEnrolment(
   trx: Trx,
@@ -34,8 +34,8 @@ export async function mintEnrolment(
 }
 
 /**
- * Uses up an enrolment token. Returns the id of the device to exactly one caller, if the token has
- * not expired.
+ * Uses up an enrolment token. Exactly one caller gets the id of the device, if the token has not
+ * expired.
  */
 export async function redeemEnrolment(trx: Trx, token: string): Promise<string | null> {
   const row = await trx
@@ -50,9 +50,9 @@ export async function redeemEnrolment(trx: Trx, token: string): Promise<string |
 }
 
 /**
- * Enrols the device and returns the secret for its next manifest. An older secret becomes invalid,
- * and a connection under another key ends. `agentKey`: the public key of an agent that connects to
- * the API.
+ * Enrols a device and returns the secret with which it gets its next manifest. An older secret
+ * becomes invalid, and a connection under another key ends. `agentKey`: the public key of an agent
+ * that connects to the API.
  */
 export async function markEnrolled(trx: Trx, id: string, agentKey: string | null): Promise<string> {
   const refresh = newSecret()

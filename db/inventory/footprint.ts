@@ -10,8 +10,8 @@ const places: Record<string, string> = { TEMPORAL_ADDRESS: 'its Temporal', LLM_B
 
 /**
  * Finds targets that Nightshift depends on, or on which its parts run: its database by the current
- * connection, Temporal and model by the settings of the worker, and what an admin configured
- * (`agent.footprint`: `host:gpu-*`). A target is found under all of its names.
+ * connection, Temporal and model server by the settings of the worker, and the targets that an
+ * admin configured (`agent.footprint`: `host:gpu-*`). A target is found under all of its names.
  */
 export async function ownAmong(
   trx: Trx,
@@ -43,8 +43,8 @@ export async function ownAmong(
 }
 
 /**
- * Maps names and addresses of machines to the part of Nightshift that they run. Leaves out
- * addresses of this machine itself, because other machines do not know it by these addresses.
+ * Maps names and addresses of machines to the part of Nightshift that they run. Leaves out loopback
+ * addresses, by which no other machine knows this machine.
  */
 async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   const { rows } = await sql<{ name: string; value: string | null }>`
@@ -59,7 +59,7 @@ async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   return found
 }
 
-/** Returns the host in `temporal.internal:7233` or in a URL; null if it is this machine. */
+/** Returns the host in `temporal.internal:7233` or a URL; null for the local machine. */
 function hostOf(address: string): string | null {
   const isBareIp6 = isIP(address) === 6
   const url = URL.parse(address.includes('://') ? address : `tcp://${isBareIp6 ? `[${address}]` : address}`)

@@ -9,7 +9,7 @@ import { declareResources, type ImportProgress, touchSource } from './registry.t
 import { neighboursOf } from './resources.ts'
 import { readSite, writeSite } from './site.ts'
 
-/** The file contradicts itself. `faults`: every fault as a sentence. */
+/** Thrown if the inventory file contradicts itself. `faults`: every fault as a sentence. */
 export class ImportFaultsError extends Error {
   override name = 'ImportFaultsError' as const
   readonly faults: string[]
@@ -56,8 +56,9 @@ class OnlyShown extends Error {
 }
 
 /**
- * Adds and changes the content of the file, and with `prune` removes the rest. All or nothing:
- * throws ImportFaultsError with every fault. `begin` runs first in the transaction, `end` last.
+ * Adds and changes the content of an inventory file, and with `prune` removes everything else. All
+ * or nothing: throws ImportFaultsError with every fault. `begin` runs first in the transaction, and
+ * `end` runs last.
  */
 export async function importSiteFile(
   db: Db,
@@ -85,8 +86,8 @@ export async function importSiteFile(
 const maxGroupsSaid = 3
 
 /**
- * Finds the groups of the file with the most neighbours, because membership determines what runs
- * automatically.
+ * Finds the groups of the file with the most neighbours. Membership in a group determines which
+ * writes run automatically.
  */
 async function largestVicinities(trx: Trx, { groups, nodes, relations }: SiteFile): Promise<SiteChange['vicinity']> {
   const ends = relations.flatMap(({ to }) => (to.startsWith('shard:') ? [to.slice('shard:'.length)] : []))
@@ -107,8 +108,8 @@ async function writeFile(
   onProgress?: ImportProgress,
 ): Promise<SiteChange> {
   const { groups, nodes, hosts } = file
-  // Locks before reading earlier imports, so that of two simultaneous imports the later one adds to
-  // the earlier one.
+  // Takes a lock before earlier imports are read. Of two simultaneous imports, the later one then
+  // adds to the earlier one.
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   const change: SiteChange = !hasPlatform
     ? await writeSite(trx, { groups, nodes, hosts }, { prune })
@@ -167,7 +168,7 @@ function mergeSites(before: SourceDeclaration, wanted: SourceDeclaration): Sourc
   return { resources: [...resources.values()], relations: withNewValues(before.relations, wanted.relations) }
 }
 
-/** Finds machines that the file and earlier imports would join only together. */
+/** Finds machines that only the file together with earlier imports would join. */
 function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration): string[] {
   const look = ({ relations }: SourceDeclaration) =>
     findTwoInOne(relations.map((relation) => ({ relation, place: 'as imported before' })))
@@ -176,8 +177,8 @@ function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration):
 }
 
 /**
- * Lists keys that a relation may refer to because other sources list them. With `prune`, leaves out
- * earlier imports.
+ * Lists keys that a relation of the file may name because other sources list them. With `prune`,
+ * leaves out earlier imports.
  */
 export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Promise<Set<string>> {
   const { rows } = await sql<{ key: string }>`
@@ -193,7 +194,7 @@ function changesOf(
   const flat = ({ resources, relations }: SourceDeclaration) =>
     new Map([
       ...resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => {
-        // Sorts the attributes, because the database returns them in a different order.
+        // Sorts the attributes by name, because the database returns them in another order.
         const inOrder = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1))
         return [`${kind}:${id}`, JSON.stringify([name, aliases, inOrder])] as const
       }),

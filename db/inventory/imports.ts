@@ -5,18 +5,15 @@ import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Rows about the import of large files: how far each has come, and how it ended. */
+/** Rows about the import of large inventory files: how far an import has come, and how it ended. */
 
-/**
- * Seconds of silence after which the process that imports counts as dead. The process reports
- * often.
- */
+/** Seconds of silence after which an importing process counts as dead. It reports often. */
 const silentSeconds = 30
 const keptDays = 30
 
 /**
- * Begins an import. Only one runs at a time over all processes, because each takes a thread and up
- * to a gigabyte. `known`: this import has already begun.
+ * Begins an import. Only one import runs at a time over all processes, because an import takes a
+ * thread and up to a gigabyte. `known`: an import with this id has already begun.
  */
 export async function beginImport(
   db: Db,
@@ -49,7 +46,7 @@ export async function noteImport(db: Db, id: string, at: { step: string; done: n
 
 type ImportEnd = { change: SiteChange } | { reason: string; faults: readonly SiteFault[] }
 
-/** Records the end in the transaction of the import, so that the row agrees with what is stored. */
+/** Records the end of an import in its transaction, so that row and inventory agree. */
 export async function endImport(db: Db | Trx, id: string, end: ImportEnd): Promise<void> {
   const said =
     'change' in end

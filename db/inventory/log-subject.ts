@@ -26,7 +26,7 @@ export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<L
       .limit(1)
       .executeTakeFirst()) ?? {}
   const { names } = await namesOfThing(db, resourceKey(ref))
-  // Puts the id as it is written first, because log labels are case-sensitive.
+  // Puts the id first, in its original spelling, because log labels are case-sensitive.
   const own = [...new Set([ref.id, ...names])].slice(0, maxNames)
   const subject = { machine: [], unit: [], workload: [], alertLabels: labels }
   if (isMachine(ref.kind)) return { ...subject, machine: own }

@@ -5,8 +5,8 @@ import { recordAudit } from '../log/audit.ts'
 import type { MeshKeyRow } from '../writes/device-calls.ts'
 
 /**
- * Stores the key that signs requests from now on, and the next one. All other keys end now, even
- * one that was the next key and was never used. New manifests contain this.
+ * Stores the key that signs requests from now on, and the key that follows it. All other keys end
+ * now, even a key that was to follow and was never used. New manifests contain these changes.
  */
 export async function noteMeshKeys(
   trx: Trx,
@@ -42,7 +42,7 @@ export async function noteMeshKeys(
 }
 
 /**
- * Lists the keys for a manifest: those in use, and those that ended in the last 30 days, with their
+ * Lists the keys for a manifest: keys in use, and keys that ended in the last 30 days, with their
  * end.
  */
 export async function meshKeys(db: Db | Trx): Promise<MeshKeyRow[]> {

@@ -44,7 +44,7 @@ export async function hostById({ db }: Scope, id: string): Promise<HostRow | nul
 
 type Reserve = { ramReserveMib: number | null; cpuReserveMc: number | null }
 
-/** Leaves out an empty reserve, because most hosts have none and models read every field. */
+/** Leaves out an empty reserve: most hosts have no reserve, and models read every field. */
 function toHostRow({ ramReserveMib, cpuReserveMc, ...row }: Reserve & { id: string; state: string }): HostRow {
   return {
     ...(row as unknown as HostRow),
@@ -53,10 +53,10 @@ function toHostRow({ ramReserveMib, cpuReserveMc, ...row }: Reserve & { id: stri
   }
 }
 
-/** The resources that VMs on a host use. Only running VMs count, with their configured size. */
+/** The capacity that VMs on a host use. Only running VMs count, with their configured size. */
 export type HostUse = { vms: number; running: number; ramMib: number; cpuMc: number }
 
-/** Maps hosts to their use. Hosts without VMs are absent. */
+/** Maps hosts to the capacity that their VMs use. Hosts without VMs are absent. */
 export async function readHostUses({ db }: Scope): Promise<Map<string, HostUse>> {
   const { rows } = await sql<HostUse & { host: string }>`
     select host, count(*)::int as vms, count(*) filter (where running)::int as running,
@@ -66,7 +66,7 @@ export async function readHostUses({ db }: Scope): Promise<Map<string, HostUse>>
   return new Map(rows.map(({ host, ...use }) => [host, use]))
 }
 
-/** Lists the VMs defined on a host, those with the highest priority first. */
+/** Lists the VMs that are defined on a host, the VMs with the highest priority first. */
 export async function vmsOnHost({ db }: Scope, host: string): Promise<VmState[]> {
   const on = db.selectFrom('vm').selectAll().where('host', '=', host)
   return await on.orderBy('priority', 'desc').orderBy('id').execute()
@@ -80,7 +80,7 @@ export async function vmById({ db }: Scope, id: string): Promise<VmState | null>
   return (await db.selectFrom('vm').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** Counts the VMs defined on a host, running or not. */
+/** Counts the VMs that are defined on a host, running or not. */
 export async function vmCountOnHost({ db }: Scope, host: string): Promise<number> {
   const counted = db.selectFrom('vm').select(({ fn }) => fn.countAll<number>().as('count'))
   return Number((await counted.where('host', '=', host).executeTakeFirstOrThrow()).count)

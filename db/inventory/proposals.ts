@@ -33,7 +33,7 @@ export async function storeProposal(
   return { ...proposal, ...(triage && { triage }), ...row }
 }
 
-/** A step of an older release has no `needs`, so it waits for every earlier step. */
+/** A stored step. A step of an older release has no `needs`, so it waits for every earlier step. */
 const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
 
 /** Reads a stored plan of any release; null if the id is unknown. */
@@ -55,7 +55,7 @@ export async function proposalById(
         wave: step.wave ?? index + 1,
       })),
     } as Proposal,
-    // Parses the problem, because plans of older releases lack some rules.
+    // Parses the stored problem, because problems of older releases lack some rules.
     problem: placementProblem.parse(problem),
   }
 }
@@ -91,7 +91,7 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
 }
 
 /**
- * Lists by VM the hosts on which a step of this incident failed, so that they are not tried again.
+ * Lists by VM the hosts on which a step of this incident failed, so that no plan tries them again.
  */
 export async function failedPlaces(db: Db, incidentId: string): Promise<AvoidedHost[]> {
   const rows = await db

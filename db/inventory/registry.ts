@@ -10,21 +10,21 @@ import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 
 /**
- * Reports the progress of a long list: the current step, the number of finished entries, and the
- * number of all entries.
+ * Reports the progress of storing a long list: the current step, the number of finished entries,
+ * and the number of all entries.
  */
 export type ImportProgress = (step: string, done: number, total: number) => void
 
-/** The number of entries in one statement. */
+/** Maximum number of entries in one statement. */
 const sliceSize = 5_000
 
-/** Seconds between updates of the last-seen time of a list that does not change. */
+/** Seconds after which the last-seen time of an unchanged list is stored again. */
 const touchAfterSeconds = 3_600
 
 /**
- * Stores one source's whole list in the registry. An entry that is missing from the list is
- * removed, unless another source lists it. Unchanged rows are not written, and an unchanged list
- * costs one query. Returns whether anything changed.
+ * Stores the whole list of one source in the registry. An entry that is missing from the list is
+ * removed, unless another source lists the entry. Unchanged rows are not written, and an unchanged
+ * list costs one query. Returns whether anything changed.
  */
 export async function declareResources(
   trx: Trx,
@@ -33,8 +33,8 @@ export async function declareResources(
   onProgress: ImportProgress = () => {},
 ): Promise<boolean> {
   refuseWithoutAuthority(source, received)
-  // Computes the digest of the list as received, because removing secrets from a long list takes
-  // seconds and most lists are unchanged.
+  // Computes the digest of the list as received. Removing secrets from a long list takes seconds,
+  // and most lists are unchanged.
   const digest = sha256(JSON.stringify(received))
   await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
   const before = await trx
@@ -63,7 +63,7 @@ export async function declareResources(
   return true
 }
 
-/** Records that a source lists the same as before. */
+/** Records that a source lists what it listed before. */
 export async function touchSource(trx: Trx, { name }: RegistrySource): Promise<void> {
   const before = await trx.selectFrom('registrySource').select('seenAt').where('source', '=', name).executeTakeFirst()
   if (before) await touch(trx, name, before.seenAt)
@@ -85,7 +85,7 @@ function* slicesOf<T>(list: readonly T[], step = '', onProgress: ImportProgress 
   }
 }
 
-/** Returns the keys of the rows that were written or removed. */
+/** Writes and removes rows of the source's resources. Returns their keys. */
 async function mergeResources(
   trx: Trx,
   source: string,
@@ -129,7 +129,8 @@ async function writeResources(trx: Trx, source: string, rows: readonly object[])
 }
 
 /**
- * Writes these resources as their sources together describe them. Removes those without a source.
+ * Writes these resources as all their sources together describe them. Removes resources without a
+ * source.
  */
 async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
   if (keys.length === 0) return
@@ -190,8 +191,8 @@ async function mergeRelations(
 
 /**
  * Gives all names of a resource one key. `canonical` follows only sources with authority.
- * `lease_key` follows any source, because a shared key only adds a lease and allows nothing. If
- * sources join two machines, only leases treat them as one.
+ * `lease_key` follows every source, because a shared key only adds a lease and allows nothing. If
+ * sources without authority join two machines, only leases treat the machines as one.
  */
 async function unify(trx: Trx): Promise<void> {
   const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
@@ -217,16 +218,17 @@ async function unify(trx: Trx): Promise<void> {
 const exporterMark = JSON.stringify({ [runsExportersAttribute]: true })
 
 /**
- * Selects the parents of a row. `offset 0` makes it a look-up for each row, because the planner
- * misjudges rows found by name and would read all relations.
+ * Selects the parents of a row. `offset 0` makes PostgreSQL look up the parents of each row: the
+ * planner misjudges rows that are found by name and would read all relations.
  */
 const upwards = (row: RawBuilder<unknown>) => sql`(
   select to_kind, to_id from relation
   where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
 
 /**
- * Whether an inventory or the targets scraped there show that a machine measures others. Without
- * `offset 0` PostgreSQL first hashes the attributes of every resource.
+ * Whether an inventory, or the targets that are scraped on a machine, show that exporters on it
+ * measure other machines. Without `offset 0` PostgreSQL first hashes the attributes of every
+ * resource.
  */
 const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (exists (
     select from resource_source said join registry_source using (source)
@@ -237,7 +239,7 @@ const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (e
     where relation.to_kind = found.kind and relation.to_id = found.id and relation.kind = 'same_as'
       and relation.from_kind = 'target' and target.attributes @> ${exporterMark}::jsonb offset 0)))`
 
-/** Finds resources with any of these names, and everything up to three steps above them. */
+/** Finds resources with any of these names, and all resources up to three steps above them. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
   if (names.length === 0) return []
   const wanted = [...new Set(names)]
@@ -268,14 +270,13 @@ export async function findByNames(db: Db | Trx, names: readonly string[]): Promi
   return rows
 }
 
-/** Returns the keys of these targets for leases: one for all names of a resource. */
+/** Returns the keys of these targets for leases: one key for all names of a resource. */
 export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): Promise<string[]> {
   return [...new Set((await leaseKeyByName(db, targets)).values())].sort()
 }
 
 /**
- * Returns the one key of each resource, for leases and denials. An unknown resource keeps its own
- * key.
+ * Maps each resource to its one key for leases and denials. An unknown resource keeps its own key.
  */
 export async function leaseKeyByName(
   db: Db | Trx,
@@ -305,7 +306,7 @@ export async function otherNames(db: Db | Trx, refs: readonly ResourceRef[]): Pr
   return others
 }
 
-/** Finds a resource that at least one source lists; null for any other. */
+/** Finds a resource that at least one source lists; null if no source lists it. */
 export async function registeredResource<K extends InventoryKind>(
   db: Db | Trx,
   { kind, id }: { kind: K; id: string },
@@ -322,7 +323,7 @@ export async function registeredResource<K extends InventoryKind>(
   return row ? { kind, id, name: row.name } : null
 }
 
-/** Lists targets to which another incident is currently writing. */
+/** Lists targets to which an incident other than this one is currently writing. */
 export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
   if (targets.length === 0) return []
   return await db

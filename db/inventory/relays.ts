@@ -5,8 +5,8 @@ import { notify, processChannel } from '../notices.ts'
 
 /**
  * A request of an API process to a device whose connection another process has. A row exists until
- * it is taken. The request is sealed with a key of the mesh, and contains no address or plain text
- * of a device.
+ * the request is taken. The request is sealed with a key of the mesh, so that the row contains no
+ * address or plain text of a device.
  */
 export type Relay = { id: string; deviceId: string; toProcess: string; fromProcess: string; sealed: Buffer }
 
@@ -31,12 +31,12 @@ export async function takeRelays(db: Db, toProcess: string): Promise<Relay[]> {
     .execute()
 }
 
-/** Withdraws a request that nobody has taken. True if it was certainly not passed on. */
+/** Withdraws a request that no process has taken. True if it was certainly not passed on. */
 export async function withdrawRelay(db: Db, id: string): Promise<boolean> {
   return (await db.deleteFrom('meshRelay').where('id', '=', id).returning('id').executeTakeFirst()) !== undefined
 }
 
-/** Ends the exchange, because the caller has gone. */
+/** Ends the exchange about a request, because its caller has gone. */
 export async function dropRelay(db: Db, { id, toProcess }: Pick<Relay, 'id' | 'toProcess'>): Promise<void> {
   await notify(db, processChannel(toProcess), `drop ${id}`)
 }
@@ -53,7 +53,7 @@ export async function answerRelay(db: Db, piece: RelayPiece, toProcess: string, 
 
 const maxTaken = 32
 
-/** Takes the pieces for this process, in order within each response. Empty if there are no more. */
+/** Takes pieces of responses for this process, in order within each. Empty if there are none. */
 export async function takePieces(db: Db, toProcess: string): Promise<RelayPiece[]> {
   const { rows } = await sql<RelayPiece>`
     delete from mesh_relay_piece where (relay_id, n) in
@@ -62,7 +62,7 @@ export async function takePieces(db: Db, toProcess: string): Promise<RelayPiece[
   return rows
 }
 
-/** Deletes expired rows, which nobody takes any more. */
+/** Deletes expired requests and pieces, which no process takes any more. */
 export async function sweepRelays(db: Db): Promise<void> {
   await db.deleteFrom('meshRelay').where('expiresAt', '<=', onceNow).execute()
   await db.deleteFrom('meshRelayPiece').where('expiresAt', '<=', onceNow).execute()

@@ -24,7 +24,7 @@ export async function findAlertResources(
 
 const typed = ['region', 'shard', 'node', 'tenant', 'host', 'vm'] as const
 /**
- * Whether the platform's own tables contain the state of this kind. Other kinds are only in the
+ * Whether the platform's own tables contain the state of this kind. All other kinds are only in the
  * registry.
  */
 const isTyped = (kind: string): kind is (typeof typed)[number] => (typed as readonly string[]).includes(kind)
@@ -46,10 +46,11 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
 
 /**
  * Lists the neighbours of a resource along the paths of its kind, and its other names. Uses only
- * relations of the platform or an administrator, because reversible writes run automatically there.
+ * relations of the platform or an administrator, because reversible writes run automatically on
+ * neighbours.
  */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
-  // Reads each step once, because paths from one resource share their first steps.
+  // Reads each step once, because several paths from one resource begin with the same step.
   const asked = new Map<string, Promise<ResourceRef[]>>()
   return await resourcesNear(ref, {
     otherNames: async (one) => (await otherNames(db, [one])).get(resourceKey(one)) ?? [],
@@ -66,8 +67,8 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Relati
   const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
   const ids = from.map(({ id }) => id)
   const [left, right] = (step.go === 'out' ? [from[0]?.kind, step.to] : [step.to, from[0]?.kind]) as InventoryKind[]
-  // Excludes contradictory relations: if there are two values and only one can be true, neither
-  // counts as near.
+  // Excludes contradictory relations: if only one of two values can be true, neither counts as
+  // near.
   const isOnce = left !== undefined && right !== undefined && onceAlong(left, step.along).includes(right)
   const isTheOne = isOnce
     ? sql`not exists (
@@ -85,7 +86,7 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Relati
   return rows
 }
 
-/** Whether a text is a part of the id or name, or a whole alias. Each of the three has an index. */
+/** Whether a text is a part of an id or name, or a whole alias. Each of the three has an index. */
 export function hasText(text: string) {
   const pattern = `%${escapeLike(text.toLowerCase())}%`
   return sql<boolean>`(resource.id ilike ${pattern} or resource.name ilike ${pattern} or resource.names @> array[${text.toLowerCase()}::text])`
@@ -117,7 +118,8 @@ type InventoryFacts = {
 }
 
 /**
- * Counts resources by kind, with those of the platform and the racks, for the prompt and the tools.
+ * Counts resources by kind, and which of them the platform lists, and the racks, for the prompt and
+ * the tools.
  */
 export async function readSiteFacts({ db }: Scope): Promise<InventoryFacts> {
   const { rows } = await sql<{ kind: InventoryKind; count: number }>`

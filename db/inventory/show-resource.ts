@@ -21,13 +21,13 @@ type Filter = {
   q: string | null
   isStale: boolean | null
   /**
-   * `needs`: only resources that need this resource. `neededBy`: only those that this one needs.
+   * `needs`: lists only resources that need this one. `neededBy`: only those that this one needs.
    */
   needs?: ResourceRef | null
   neededBy?: ResourceRef | null
 }
 
-/** Lists by kind and id, beginning after `after`. */
+/** Lists resources by kind and id, beginning after the key `after`. */
 export async function listResources(
   { db }: Scope,
   filter: Filter,
@@ -35,8 +35,8 @@ export async function listResources(
 ): Promise<ListedResource[]> {
   const found = filter.q === null ? null : await findFewByText(db, filter.q)
   if (found?.length === 0) return []
-  // Reads each resource by its key and then sorts, because the planner would otherwise read the
-  // list in order again.
+  // Reads each resource by its key and then sorts the result, because the planner would otherwise
+  // read the list in order again.
   const listed = found
     ? sql`(select one.* from jsonb_to_recordset(${JSON.stringify(found)}::jsonb) as found (kind text, id text)
         cross join lateral (select * from resource where kind = found.kind and id = found.id offset 0) one offset 0)`
@@ -67,9 +67,9 @@ const maxFew = 1_000
 const minIndexedCharacters = 3
 
 /**
- * Finds resources with this text by the index, if there are only a few. The planner would read the
- * list in order until the page is full, which for a rare text is the whole list. Null if there are
- * many, because then the first ones are found soon.
+ * Finds resources with this text by the index, if there are only a few. For a rare text the planner
+ * would read the whole list in order. Null if there are many: reading in order then soon finds the
+ * first resources.
  */
 async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: string }[] | null> {
   if (text.length < minIndexedCharacters) return null
@@ -90,8 +90,8 @@ function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
 }
 
 /**
- * Reads a resource with its sources, relations, firing alerts and incidents. Null if it is not
- * listed.
+ * Reads a resource with its sources, relations, firing alerts and incidents. Null if no source
+ * lists it.
  */
 export async function showResource(
   { db }: Scope,
@@ -138,8 +138,8 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
 const maxValues = 200
 
 /**
- * Finds relations for which sources give several values although only one can be true: its host,
- * its group, and the machine that it is, along any chain of names.
+ * Finds relations for which sources give several values although only one can be true: the host of
+ * the resource, its group, and the machine that it is, along any chain of names.
  */
 async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disagreement[]> {
   const once = needingKinds.flatMap((relation) =>
@@ -178,8 +178,8 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
 const maxNear = 12
 
 /**
- * Lists the resources that a resource needs and those that need it, at most a dozen each, those
- * with firing alerts first, with the total.
+ * Lists the resources that a resource needs, and the resources that need it: at most a dozen each,
+ * resources with firing alerts first, and the total.
  */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
   const { rows } = await sql<{
@@ -239,8 +239,8 @@ async function whatHappened(
 }
 
 /**
- * Lists people's actions on a resource: those of low risk from the audit log, the others from their
- * incidents.
+ * Lists people's actions on a resource: actions of low risk from the audit log, all others from
+ * their incidents.
  */
 async function actsOf(db: Db, ref: ResourceRef): Promise<ShownResource['acts']> {
   const { rows } = await sql<ShownResource['acts'][number]>`

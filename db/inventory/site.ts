@@ -20,21 +20,21 @@ export async function readSite(db: Db | Trx): Promise<Site> {
   }
 }
 
-/** Lists the names of groups, which a tool with patterns for machines would read as all members. */
+/** Lists the names of groups, which a tool with patterns would read as all their members. */
 export async function listGroups(db: Db | Trx): Promise<string[]> {
   const { rows } = await sql<{ word: string }>`
     select id as word from shard union select id from region union select role::text from shard`.execute(db)
   return rows.map(({ word }) => word)
 }
 
-/** A node, group or host with a device cannot be removed. A person must revoke the device first. */
+/** Thrown if a node, group or host with a device would be removed before it is revoked. */
 export class HasDeviceError extends Error {
   override name = 'HasDeviceError' as const
 }
 
 /**
- * Adds and changes the content of the file, and with `prune` removes the rest. A file contains no
- * health, so health stays unchanged, or unknown.
+ * Adds and changes the content of an inventory file, and with `prune` removes everything else. A
+ * file contains no health, so health stays unchanged, or unknown.
  */
 export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: boolean }): Promise<SiteChange> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
@@ -78,7 +78,7 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
 
 const rowsAtOnce = 1_000
 
-/** Adds rows, and changes the given columns of existing rows. */
+/** Adds rows to a table, and changes the given columns of existing rows. */
 async function upsert(
   trx: Trx,
   table: 'region' | 'shard' | 'node' | 'host',
@@ -101,18 +101,18 @@ async function upsert(
 }
 
 /**
- * Declares the stored groups, nodes and hosts to the registry: after each change, and when an API
- * starts on an older database.
+ * Declares the stored groups, nodes and hosts to the registry. Called after each change, and when
+ * an API starts on an older database.
  */
 export async function declareSite(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
-  // Marks earlier inventories of a platform as old, because no platform is queried any more, so
-  // what it listed cannot be changed.
+  // Marks the last inventory of a platform as old. No platform is queried any more, so what the
+  // platform listed cannot be changed.
   await sql`update inventory_sync set at = 'epoch' where at > 'epoch'`.execute(trx)
 }
 
-/** Adds the groups that nodes name, because these need not be listed. */
+/** Adds the groups that nodes name, because a file need not list these groups. */
 function withGroupsOfNodes({ groups, nodes }: Site, before: Site): Site['groups'] {
   const known = new Set([...groups, ...before.groups].map(({ id }) => id))
   const named = new Set(nodes.map(({ group }) => group).filter((id) => !known.has(id)))
@@ -167,7 +167,7 @@ function changeOf(before: Site, after: Site, removed: readonly string[]): SiteCh
 }
 
 /**
- * Returns a function that tells whether an entry is new or changed, because unchanged ones are not
+ * Returns a function that tells whether an entry is new or changed. Unchanged entries are not
  * written.
  */
 function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][number]) => boolean {
@@ -183,7 +183,7 @@ const textOf = (entry: Site[keyof Site][number]): string =>
   JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
 /**
- * Adds a node for a device if there is no platform, in the group `hosts`. The node has the address
+ * Adds a node for a device to the group `hosts` if there is no platform. The node has the address
  * of the device.
  */
 export async function addNodeOfDevice(trx: Trx, id: string, url: string | null): Promise<void> {

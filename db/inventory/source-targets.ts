@@ -18,12 +18,11 @@ import { forgetMembers, mergeMembers } from './cluster-members.ts'
 import { declareResources } from './registry.ts'
 
 /**
- * Declares the targets of one source to the registry, unless the source was changed or removed in
- * the meantime. Returns whether anything changed.
+ * Declares the targets of one source to the registry, unless the source was changed or removed
+ * since its list was read. Returns whether anything changed.
  */
 export async function declareTargets(db: Db, source: Source, listed: readonly ListedTarget[]): Promise<boolean> {
-  // Removes secrets before ids are made, so that two targets that differ only in a secret become
-  // one.
+  // Removes secrets before ids are made. Two targets that differ only in a secret then become one.
   const targets = cleanse(listed)
   return await db.transaction().execute(async (trx) => {
     if (!(await isAsItWas(trx, source))) return false
@@ -38,8 +37,8 @@ export async function declareTargets(db: Db, source: Source, listed: readonly Li
 }
 
 /**
- * Declares the server of a source to the registry, unless the source was changed or removed in the
- * meantime. Returns whether anything changed.
+ * Declares the server of a source to the registry, unless the source was changed or removed since
+ * the server was read. Returns whether anything changed.
  */
 export async function declareDatabase(db: Db, source: Source, listed: ListedDatabase): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -53,7 +52,7 @@ export async function declareDatabase(db: Db, source: Source, listed: ListedData
 
 /**
  * Declares a cluster to the registry as its source lists it, unless the source was changed or
- * removed in the meantime. Returns whether resources changed.
+ * removed since the list was read. Returns whether resources changed.
  */
 export async function declareCluster(db: Db, source: Source, listed: ListedCluster): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -72,7 +71,7 @@ export async function declareCluster(db: Db, source: Source, listed: ListedClust
   })
 }
 
-/** Finds by address the source of the server from which this server replicates. */
+/** Finds by address the source of the server from which a database server replicates. */
 async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: ListedDatabase): Promise<string | null> {
   if (!replicatesFrom) return null
   const { protocol } = new URL(url)
@@ -81,7 +80,7 @@ async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: L
   return others.find((each) => addressOf(each.url) === wanted)?.name ?? null
 }
 
-/** Locks the source until the transaction ends, and returns whether it is unchanged. */
+/** Locks the source until the transaction ends, and returns whether it is still as it was read. */
 async function isAsItWas(trx: Trx, { name, kind, url }: Source): Promise<boolean> {
   const found = await trx
     .selectFrom('source')
@@ -94,7 +93,7 @@ async function isAsItWas(trx: Trx, { name, kind, url }: Source): Promise<boolean
   return found !== undefined
 }
 
-/** Removes from the registry what the source listed. */
+/** Removes from the registry everything that a source listed. */
 export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<void> {
   const known = await trx
     .selectFrom('registrySource')
@@ -109,8 +108,8 @@ export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<v
 }
 
 /**
- * Maps each name to the one machine that has it. An ambiguous name is left out. `besides`: a source
- * whose names do not count.
+ * Maps each name to the one machine with this name. An ambiguous name is left out. `besides`: a
+ * source whose names do not count.
  */
 async function findMachines(trx: Trx, names: readonly string[], besides = ''): Promise<Map<string, ResourceRef>> {
   if (names.length === 0) return new Map()

@@ -22,11 +22,11 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
   return (await db.selectFrom('source').selectAll().where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** A credential would be sent to an address for which nobody gave it. */
+/** Thrown if a credential would be sent to an address for which nobody gave it. */
 export class ForeignAddress extends Error {
   override name = 'ForeignAddress' as const
   readonly reference: string
-  /** Addresses for which the credential was given. */
+  /** The addresses for which the credential was given. */
   readonly known: string[]
   constructor(reference: string, known: string[]) {
     super('a credential would be sent to another address')
@@ -35,13 +35,13 @@ export class ForeignAddress extends Error {
   }
 }
 
-/** `known`: references for which the caller has proved to know the credential. */
+/** `known`: references to credentials that the caller has proved to know. */
 type CredentialProof = { known: readonly string[]; isTrusted: boolean }
 
 /**
- * Adds or changes the source with that name. A credential belongs to the addresses for which it was
- * given, whatever source names it. For another address the caller must prove to know the credential
- * (`known`), and also for its first address if `isTrusted` is false. Otherwise throws
+ * Adds or changes the source with this name. A credential belongs to the addresses for which it was
+ * given, whatever source names it. For another address, the caller must prove to know the
+ * credential (`known`), and if `isTrusted` is false also for its first address. Otherwise throws
  * ForeignAddress.
  */
 export async function putSource(
@@ -52,7 +52,8 @@ export async function putSource(
   proof: CredentialProof = { known: [], isTrusted: true },
 ): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
-    // Binds in a fixed order, so that two callers with the same references cannot deadlock.
+    // Binds credentials in a fixed order, so that two callers with equal references cannot
+    // deadlock.
     for (const reference of listReferences(input).sort())
       await bindCredential(trx, reference, addressOf(input.url), proof)
     const before = await trx
@@ -61,8 +62,8 @@ export async function putSource(
       .where('name', '=', name)
       .forUpdate()
       .executeTakeFirst()
-    // Removes the targets only if the server changes. For the same server, the next list shows what
-    // changed.
+    // Removes the targets only if the server changes. For an unchanged server, the next list shows
+    // what changed.
     if (before && (before.kind !== input.kind || before.url !== input.url))
       await forgetTargets(trx, targetsSource(before))
     const row = { ...input, headers: JSON.stringify(input.headers), options: JSON.stringify(input.options) }
@@ -87,7 +88,7 @@ export async function putSource(
 }
 
 async function bindCredential(trx: Trx, reference: string, address: string, proof: CredentialProof): Promise<void> {
-  // Locks the reference, because two simultaneous first uses of one credential would not see each
+  // Locks the reference, because two simultaneous first uses of its credential would not see each
   // other.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`credential ${reference}`}, 0))`.execute(trx)
   const rows = await trx
@@ -103,7 +104,7 @@ async function bindCredential(trx: Trx, reference: string, address: string, proo
   await trx.insertInto('credentialAddress').values({ reference, address }).execute()
 }
 
-/** Removes a source. False if no source has that name. */
+/** Removes a source. False if no source has this name. */
 export async function removeSource(db: Db, name: string, who: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     const removed = await trx.deleteFrom('source').where('name', '=', name).returning('kind').executeTakeFirst()
@@ -114,7 +115,7 @@ export async function removeSource(db: Db, name: string, who: string): Promise<b
   })
 }
 
-/** Stores the whole response of a read for its incident, and returns its digest. */
+/** Stores a source's whole response for the incident that queried it, and returns its digest. */
 export async function storeReading(
   db: Db,
   reading: { incidentId: string; source: string; tool: string; whole: string },

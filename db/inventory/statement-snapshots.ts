@@ -9,7 +9,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** Snapshots of the statement counters of database servers: one for each day (UTC) and source. */
+/** Snapshots of the statement counters of database servers: one for each source and day (UTC). */
 
 const keptDays = sql`interval '8 days'`
 
@@ -25,8 +25,8 @@ export async function hasSnapshotOfToday(db: Db, source: string): Promise<boolea
 }
 
 /**
- * Stores a snapshot, unless another process has already stored one today, or the source was
- * removed.
+ * Stores a snapshot, unless another process has already stored one today, or the source was removed
+ * in between.
  */
 export async function keepSnapshot(db: Db, source: string, counted: StatementCounts): Promise<void> {
   const { server, version, countedSince } = counted

@@ -5,8 +5,9 @@ import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'
 
 /**
- * Replaces the inventory by that of the platform in one transaction, so that a reader sees either
- * the old state or the new one. Entries that the platform no longer lists are deleted.
+ * Replaces the stored inventory by the platform's inventory in one transaction, so that a reader
+ * sees either the old state or the new state. Entries that the platform no longer lists are
+ * deleted.
  */
 export async function syncInventory(db: Db, state: Inventory): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -62,7 +63,7 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
 
 type NotInTable = 'name' | 'aliases' | 'fenced' | 'restartsElsewhere'
 
-/** Removes names and rare fields, which are in the registry and not in the table of states. */
+/** Removes names and rare fields, which only the registry stores and not the table of states. */
 function onlyState<T extends { [key in NotInTable]?: unknown }>({
   name: _,
   aliases: __,

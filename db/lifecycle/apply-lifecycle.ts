@@ -26,18 +26,18 @@ import { loseRepair } from '../trust/lose.ts'
 import { attemptStories } from './attempts.ts'
 import { lifecycleRules, lifecycleView } from './read-lifecycle.ts'
 
-/** Work that the caller must do after the transaction. */
+/** Work that the caller must do after the transaction has ended. */
 export type LifecycleEffect = {
   wakesQueue: boolean
-  /** The run of an incident whose alerts have all been over for long enough. */
+  /** The run to inform that all alerts of its incident are over; null if there is none. */
   tellRun: { incidentId: string; attempt: number } | null
 }
 
 export const noEffect: LifecycleEffect = { wakesQueue: false, tellRun: null }
 
 /**
- * Decides about one incident because time has passed, and executes the decision, under the lock of
- * the incident. Stores the time of the next decision. The caller wakes the queue and informs the
+ * Decides about one incident because time has passed, and executes the decision, under the
+ * incident's lock. Stores the time of the next decision. The caller wakes the queue and informs the
  * run.
  */
 export async function tickIncident(db: Db, incidentId: string): Promise<LifecycleEffect> {
@@ -48,24 +48,22 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     await settleUnknown(trx, incidentId, settings)
     if (await lapseOwner(trx, row, settings)) return await tickAgain(trx, incidentId)
     if (row.status === 'open' && row.lookWanted === 'expected') {
-      // Treats the state as not expected, because nobody read it in time.
+      // Treats the state as not expected, because it was not read in time.
       const differs = 'the resource could not be read in time'
       return { wakesQueue: await settleExpected(trx, incidentId, { differs, seen: '' }), tellRun: null }
     }
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await applyLifecycle(trx, row, decision)
-    // Sends one signal each time the alerts become quiet, because more signals would fill the
-    // history of a run that waits.
+    // Sends a run one signal each time the alerts become quiet. More signals would fill the history
+    // of a run that waits.
     if (effect.tellRun) await storeCheck(trx, incidentId, null)
     else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
   })
 }
 
-/**
- * Makes the next round decide again, because the owner lost the incident after this tick had begun.
- */
+/** Makes the next round decide again, because the owner lost the incident after this tick began. */
 async function tickAgain(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
   await change(trx, incidentId, { checkAt: now })
   return noEffect
@@ -83,7 +81,7 @@ export async function dueIncidents(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Milliseconds after which a request that got no response is repeated. */
+/** Milliseconds after which a request to a run that got no response is repeated. */
 const askAgainMs = 15_000
 
 /** Schedules another attempt to inform a run that its alerts are over. */
@@ -95,10 +93,10 @@ export async function tellAgainLater(db: Db, incidentId: string): Promise<void> 
   })
 }
 
-/** Stores when the watchdog decides again. The caller holds the incident's lock. */
+/** Stores when the watchdog decides again about the incident, whose lock the caller holds. */
 export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = false } = {}): Promise<void> {
   const row = await lockIncident(trx, incidentId)
-  // Stops here, because a requested read has a separate deadline.
+  // Stops, because a read for an expected state has its own deadline.
   if (!row || row.lookWanted === 'expected') return
   const settings = await readSettings(trx)
   const view = await lifecycleView(trx, row, settings)
@@ -108,7 +106,7 @@ export async function scheduleCheck(trx: Trx, incidentId: string, { isAsked = fa
 }
 
 /**
- * Stores a known time of the next decision. `atMs` is null if nothing is due until something is
+ * Stores a known time of the next decision. `atMs` is null if no decision is due until something is
  * received.
  */
 export async function storeCheck(trx: Trx, incidentId: string, atMs: number | null): Promise<void> {
@@ -173,8 +171,8 @@ async function change(trx: Trx, incidentId: string, set: UpdateObject<Database, 
 }
 
 /**
- * Puts a message about an incident into the outbox, with the incident's state after the caller's
- * writes.
+ * Puts a message about an incident into the outbox, with the incident's state after the writes of
+ * the caller.
  */
 async function tell(trx: Trx, incidentId: string, trigger: Parameters<typeof enqueueNotification>[2], text: string) {
   const row = await lockIncident(trx, incidentId)
@@ -203,7 +201,7 @@ async function closeQuiet(trx: Trx, incidentId: string, by: QuietProof): Promise
   )
 }
 
-/** Starts the watch, because an alert of a sender without ends was repeated after the repair. */
+/** Starts the watch after a repair, when an alert of a sender without ends is repeated. */
 async function startWatch(trx: Trx, row: IncidentRow): Promise<void> {
   const settings = await readSettings(trx)
   const { settleSeconds } = lifecycleRules(settings, row.type)
@@ -230,7 +228,7 @@ async function confirmRepair(trx: Trx, row: IncidentRow, next: 'watch' | 'escala
   else await escalateByTable(trx, row, 'ALERT_GOES_ON')
 }
 
-/** Requests a read. A worker makes it without a lock and stores the result. */
+/** Requests a read of a resource's state, which a worker makes without a lock and stores. */
 async function requestLook(
   trx: Trx,
   incidentId: string,
@@ -274,7 +272,7 @@ async function markQuiet(trx: Trx, row: IncidentRow): Promise<void> {
   if (isDue) await tell(trx, row.id, 'quiet', text)
 }
 
-/** Notifies people to whom the end was reported that the incident is not over. */
+/** Notifies the people to whom the end was reported that the incident is not over. */
 export async function tellReopened(trx: Trx, incidentId: string, why: ReopenReason): Promise<void> {
   await tell(trx, incidentId, 'reopened', reopenText[why])
 }
@@ -300,7 +298,7 @@ async function newestLabels(trx: Trx, incidentId: string): Promise<Record<string
   return alert?.labels ?? {}
 }
 
-/** Escalates an incident that another attempt would not repair, and quotes what was tried. */
+/** Escalates an incident that another attempt would not repair, and quotes earlier attempts. */
 export async function escalateByTable(
   trx: Trx,
   row: IncidentRow,

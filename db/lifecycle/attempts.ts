@@ -5,8 +5,8 @@ import type { Db, Trx } from '../connect.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
 /**
- * Counts the attempts of the last 24 hours for the same alerts, over every incident with these
- * alerts.
+ * Counts the attempts of the last 24 hours for the incident's alerts, over every incident with
+ * these alerts.
  */
 export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -16,7 +16,9 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
   return rows[0]?.count ?? 0
 }
 
-/** An attempt in short: its writes and verifications, denials, why it ended, and its advice. */
+/**
+ * An attempt in short: its writes and verifications, denials, the reason of its end, its advice.
+ */
 export type AttemptStory = {
   writes: { tool: string; arguments: Record<string, unknown>; verified: string | null }[]
   denied: { tool: string; reason: string }[]
@@ -26,7 +28,7 @@ export type AttemptStory = {
   next: string | null
 }
 
-/** An earlier attempt at the same problem. */
+/** An earlier attempt at the incident's problem. */
 type EarlierAttempt = AttemptStory & { incidentId: string; attempt: number; beganAt: string }
 
 const textCharacters = 500
@@ -36,8 +38,8 @@ const argumentCharacters = 200
 const limit = 10
 
 /**
- * Lists the newest attempts for the same alerts, over linked incidents, oldest first. `before`:
- * leaves out the attempt that asks.
+ * Lists the newest attempts for the incident's alerts, over linked incidents, oldest first.
+ * `before`: the current attempt, which is left out.
  */
 export async function earlierAttempts(
   db: Db | Trx,
@@ -101,7 +103,7 @@ export async function readAttempt(db: Db | Trx, began: { incidentId: string; att
   }
 }
 
-/** Shortens arguments, so that the text of a file does not hide the rest. */
+/** Shortens the arguments of a call, so that a long text does not hide the other arguments. */
 function shorten(args: Record<string, unknown>): Record<string, unknown> {
   const short = Object.fromEntries(
     Object.entries(args).map(([name, value]) => [
@@ -142,7 +144,7 @@ function endingOf(kind: string, metadata: Record<string, unknown>): string {
   return typeof word === 'string' ? `${kind}, ${word}` : kind
 }
 
-/** Returns the same as sentences for people, one per line. */
+/** Returns the attempts of `earlierAttempts` as sentences for people, one per line. */
 export async function attemptStories(db: Db | Trx, incidentId: string): Promise<string[]> {
   return (await earlierAttempts(db, incidentId)).map(({ incidentId: id, attempt, writes, ending, text }) => {
     const done = writes.map(({ tool, verified }) => `${tool} (${(verified ?? 'not verified').replace('_', ' ')})`)

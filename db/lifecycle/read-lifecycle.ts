@@ -6,7 +6,7 @@ import type { SettingsReader } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { attemptsToday } from './attempts.ts'
 
-/** Reads the times that apply to incidents of one type. */
+/** Reads the times of the settings that apply to incidents of one type. */
 export function lifecycleRules(settings: SettingsReader, type: string): LifecycleRules {
   return {
     settleSeconds: settings.value<number>('alert.settle', type),
@@ -16,8 +16,7 @@ export function lifecycleRules(settings: SettingsReader, type: string): Lifecycl
 }
 
 /**
- * Whether this sender reports the ends of alerts. All our dialects report ends, unless configured
- * otherwise.
+ * Whether a sender reports the ends of alerts. Every sender does, unless a setting says otherwise.
  */
 export function sendsEnds(settings: SettingsReader, source: string): boolean {
   return settings.value<boolean | null>('alert.ends', source) ?? true
@@ -65,8 +64,8 @@ function isUnreadable(look: RepairCheck): boolean {
 const isUnproven = sql<boolean>`(status = 'resolved' and end_reason is not null)`
 
 /**
- * Counts of alerts, with two additions: how many are from senders without ends (`endless`), and why
- * some states are unknown.
+ * Counts of alerts, with the number from senders without ends (`endless`), and why some states are
+ * unknown.
  */
 type CountedAlerts = AlertCounts & {
   endless: number
@@ -76,8 +75,8 @@ type CountedAlerts = AlertCounts & {
 }
 
 /**
- * Counts the alerts of an incident by state. For a sender without ends, a repeat after the closing
- * shows that the alert fires.
+ * Counts the alerts of an incident by state. An alert of a sender without ends fires if it was
+ * repeated after the closing.
  */
 export async function alertCounts(
   trx: Trx,
@@ -124,7 +123,7 @@ async function lastAlertChange(trx: Trx, incidentId: string): Promise<number | n
   return millis(row?.at ?? null)
 }
 
-/** Lists reads that code made during and after this attempt, newest first. */
+/** Lists reads that code made during and after the current attempt, newest first. */
 async function looksAt(trx: Trx, row: IncidentRow): Promise<RepairCheck[]> {
   const rows = await trx
     .selectFrom('incidentEvent')

@@ -10,8 +10,8 @@ import { followPage } from '../outbox/page-hold.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
 /**
- * The caller's run is no longer current, because a newer attempt has the incident. A retry cannot
- * help.
+ * Thrown if the caller's run is no longer current, because a newer attempt has the incident. A
+ * retry cannot help.
  */
 export class StaleRunError extends Error {
   override name = 'StaleRunError' as const
@@ -31,18 +31,17 @@ export class IncidentNotFoundError extends Error {
 type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
 
 /**
- * Adds one row to the log of an incident. There is no other way to do so. Takes the next number
- * while it holds the lock on the incident's row, so that numbers have no gaps when several
- * processes write. Chains the hash to that of the previous row. If the step key already exists,
- * nothing is written and the stored row is returned (`inserted: false`), so that a retry finds what
- * it did.
+ * Adds one row to the log of an incident. Nothing else adds rows. Takes the next number while it
+ * holds the lock on the incident's row, so that numbers have no gaps when several processes write.
+ * Chains the hash to the hash of the previous row. If the step key already exists, nothing is
+ * written and the stored row is returned (`inserted: false`), so that a retry finds the row.
  *
  * `attempt` excludes older runs: a run that is no longer the current one of the incident gets
  * StaleRunError. People, ingest and the watchdog pass null; their rows have the number of the
  * current attempt.
  *
- * Texts of alerts, tools and models are cleaned here before they are stored: terminal controls,
- * hidden text and secrets are removed, so that readers need not do it.
+ * Removes terminal controls, hidden text and secrets from texts of alerts, tools and models before
+ * it stores the texts, so that readers need not remove them.
  *
  * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
  */
@@ -100,8 +99,8 @@ function rowAfter(incidentId: string, head: Head, event: NewEvent): NewRow {
 
 /**
  * Builds the first rows of an incident that is opened in this transaction, numbered and chained.
- * Nobody else can add to its log yet. The caller stores the incident with the next number and hash,
- * and then these rows with `insertRows`.
+ * Nobody else can add to the incident's log yet. The caller stores the incident with the next
+ * number and hash, and then the rows with `insertRows`.
  */
 export function firstRows(incidentId: string, now: string, events: readonly NewEvent[]): NewRow[] {
   const rows: NewRow[] = []
@@ -113,7 +112,8 @@ export function firstRows(incidentId: string, now: string, events: readonly NewE
 }
 
 /**
- * Stores rows unchanged, and returns their ids. Only for `append()` and for rows of `firstRows`.
+ * Stores rows unchanged, and returns their ids. Used only by `append()` and for rows of
+ * `firstRows`.
  */
 export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<string[]> {
   const stored = await trx
@@ -153,8 +153,8 @@ type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'
 }
 
 /**
- * Returns the fields that a hash covers: the row as exported, without the hash itself and without
- * the id, which only orders the stream.
+ * Returns the fields that the hash of a row covers: all exported fields, without the hash itself
+ * and without the id, which only orders the stream.
  */
 function hashedFields(row: Hashed): Hashed {
   return {
@@ -178,12 +178,12 @@ export function hashEvent(row: Hashed): string {
   return digestOf(hashedFields(row))
 }
 
-/** Converts a stored row. Trusts its shape, because only `append()` writes the log. */
+/** Converts a stored row. Trusts the row's shape, because only `append()` writes the log. */
 export function fromRow(row: IncidentEventRow): IncidentEvent {
   return { id: String(row.id), ...hashedFields(row), hash: row.hash } as unknown as IncidentEvent
 }
 
-/** The action of each kind of row. `actionOf` refines it for a write and a verification. */
+/** The action of each kind of row. `actionOf` refines the action for a write and a verification. */
 const actionOfKind: Record<EventKind, EventAction> = {
   alert_received: 'commented',
   looked: 'investigated',
@@ -229,7 +229,7 @@ export function actionOf(
   return actionOfKind[kind]
 }
 
-/** The action of a verification. An unproven write neither succeeded nor failed. */
+/** The action of each outcome of a verification. An unproven write neither succeeded nor failed. */
 const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
   held: 'fix_succeeded',
   not_held: 'fix_failed',

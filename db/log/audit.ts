@@ -19,8 +19,8 @@ type AuditEntry = {
 }
 
 /**
- * Writes an entry for an action that has no other row, in the transaction of the action if there is
- * one.
+ * Writes an audit entry for an action that no other row records, in the action's transaction if it
+ * has one.
  */
 export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
   const { who, what, subject, detail, address = null } = entry
@@ -31,8 +31,8 @@ export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
 }
 
 /**
- * Rows of the audit table. Changes of settings are left out, because they are in the table of
- * revisions.
+ * Entries of the audit table. Changes of settings are left out, because the table of revisions has
+ * them.
  */
 const own = sql`
   select at, 1 as source, id, who, what, subject, detail, case when what like 'postmortem.%' then subject end as incident_id, address
@@ -50,7 +50,7 @@ const configuration = sql`
     null::text as incident_id, null::text as address
   from platform_config_revision`
 
-/** Rows of the log that people caused themselves, or that are about a suspected attack. */
+/** Rows of incidents' logs that people caused themselves, or that are about a suspected attack. */
 const incidents = sql`
   select at, 3 as source, id,
     case kind when 'security_event' then coalesce(metadata->>'by', metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
@@ -73,7 +73,7 @@ const incidents = sql`
 type AuditFilter = { who?: string; what?: string; since?: string }
 
 /**
- * Lists actions and who did them, newest first, from all tables that contain them. `what`: an
+ * Lists actions and who did them, newest first, from all tables that record actions. `what`: an
  * action such as `token.revoked`, or the part before its dot.
  */
 export async function listAudit(
@@ -90,7 +90,7 @@ export async function listAudit(
     wheres.push(sql`at <= ${at}::timestamptz`)
     wheres.push(sql`(at, source, id) < (${at}::timestamptz, ${Number(source)}::int, ${Number(id)}::bigint)`)
   }
-  // Reads the newest rows of each table by its own index, and merges only those few.
+  // Reads the newest rows of each table by its own index, and merges only these rows.
   const newest = [own, configuration, incidents].map(
     (rows) => sql`(
       select * from (${rows}) as one where ${sql.join(wheres, sql` and `)}
@@ -123,8 +123,8 @@ export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what
 const securityRowsPerIncident = 100
 
 /**
- * Records on an incident a forgery, or a run that is no longer current. The number is limited
- * against floods.
+ * Records on an incident a forged request, or a run that is no longer current. The number of
+ * records is limited against floods.
  */
 export async function recordSecurityEvent(
   trx: Trx,
@@ -163,12 +163,12 @@ type Chained = {
 
 /**
  * Recomputes the chain of the audit log: numbers from 1 without gaps, each hash correct and chained
- * to the previous one, and the head equal to the last. The owner of the database could rewrite the
- * last rows and chain them again. Therefore `expectedHead`, a hash that was noted elsewhere, must
- * still be in the chain.
+ * to the previous hash, and the head equal to the last hash. The owner of the database could
+ * rewrite the last rows and chain them again. Therefore `expectedHead`, a hash that was noted
+ * elsewhere, must still be in the chain.
  */
 export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChain> {
-  // Reads the head first, so that a row that is added later does not seem to be missing.
+  // Reads the head first, so that an entry that is added later does not seem to be missing.
   const head = await db.selectFrom('auditHead').select(['seq', 'hash']).executeTakeFirst()
   if (!head) return { ok: false, rows: 0, headHash: '', problem: { seq: 0, what: 'the head of the audit is missing' } }
   const { last, seen, problem } = await followChain(db, expectedHead)
@@ -220,8 +220,8 @@ function flawOf(
 }
 
 /**
- * Returns the SHA-256 of the fields, each preceded by its length in bytes, like the database
- * function `audit_hash`.
+ * Returns the SHA-256 of the fields of an entry, each preceded by its length in bytes, like the
+ * database function `audit_hash`.
  */
 function hashAudit(row: Omit<Chained, 'hash' | 'id'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row

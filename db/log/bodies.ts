@@ -6,8 +6,8 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * The size above which bodies are stored in `result_body`. Small rows make it fast to read a whole
- * incident.
+ * Size in bytes above which a text or result is stored in `result_body`. Small log rows make it
+ * fast to read a whole incident.
  */
 export const inlineLimitBytes = 4096
 
@@ -15,7 +15,7 @@ const headCharacters = 1200
 
 const tailCharacters = 600
 
-/** Stores a text once under its digest, and returns the reference for a row. */
+/** Stores a text once under its digest, and returns the reference for a log row. */
 export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   const clean = cleanse(text)
   const bytes = Buffer.from(clean, 'utf8')
@@ -32,8 +32,8 @@ export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
 /** Stores bytes that this process made, such as a re-encoded picture, and returns their digest. */
 export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   const digest = sha256(bytes)
-  // Removes the body from the list for removal, because a row will name it. If removal is running,
-  // waits for it and stores the body again.
+  // Removes the digest from the list for removal, because a row will name it. If a removal is
+  // running, waits for its end and stores the bytes again.
   await db.deleteFrom('bodyCandidate').where('digest', '=', digest).execute()
   await db
     .insertInto('resultBody')
@@ -44,8 +44,8 @@ export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
 }
 
 /**
- * Reads the whole text of a body. Throws if the body is gone, because nothing may act on a part of
- * it.
+ * Reads the whole text with a digest. Throws if the text is gone, because nothing may act on a part
+ * of a text.
  */
 export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
@@ -53,7 +53,7 @@ export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   return row.bytes.toString('utf8')
 }
 
-/** Reads bodies. A missing body is left out, and what depends on it is treated as cut. */
+/** Reads the texts with these digests. Leaves out a missing text; its result counts as cut. */
 export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
   if (digests.length === 0) return new Map()
   const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
@@ -61,8 +61,8 @@ export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): 
 }
 
 /**
- * Reads a body whose digest is in a row of this incident. Null if no row has it, or if the body is
- * gone.
+ * Reads the text with a digest that is in a row of this incident. Null if no row has the digest, or
+ * if the text is gone.
  */
 export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: string): Promise<string | null> {
   const row = await db
@@ -84,7 +84,7 @@ export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: 
 
 /**
  * Finds the full digest of the one response of a source in this incident whose digest begins with
- * this text. Null if there is none, or if there are several.
+ * this text. Null if no response matches, or several.
  */
 export async function wholeDigestOf({ db }: Scope, incidentId: string, start: string): Promise<string | null> {
   const found = await db
@@ -98,7 +98,7 @@ export async function wholeDigestOf({ db }: Scope, incidentId: string, start: st
   return found.length === 1 ? (found[0]?.digest ?? null) : null
 }
 
-/** Finds a whole response of a source that this incident requested. */
+/** Finds a whole response of a source, by its digest, that this incident requested. */
 async function readingOf(db: Db, incidentId: string, digest: string) {
   return await db
     .selectFrom('sourceReading')

@@ -24,7 +24,7 @@ export async function proposedCall(
 }
 
 /**
- * Reads a call that repeats a deciding read of the follower's leader
+ * Reads a call that repeats a deciding read of the leader for its follower
  * (`activities/leader-looks.ts`), by its place: before the first turn, or after a write.
  */
 async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: ProposedCall; edit: null } | null> {
@@ -34,7 +34,7 @@ async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: Propose
   return look ? { call: { id: callId(place.turn, place.call), ...look, problem: null }, edit: null } : null
 }
 
-/** Reads the one call of a person's own write. */
+/** Reads the only call of a person's own write. */
 async function manualCall(db: Db | Trx, { incidentId, attempt, turn, call }: CallRef): Promise<ProposedCall | null> {
   if (turn !== 1 || call !== 0) return null
   const change = findManualChange(await eventsOf(db, incidentId), attempt)
@@ -55,8 +55,8 @@ export async function judgedRow(
 }
 
 /**
- * Whether this approval was for exactly this action of this incident, and was used up by the run
- * that announced it.
+ * Whether an approval was for exactly this action of this incident, and was used up by the run that
+ * announced the action.
  */
 export async function wasApprovalUsed(
   db: Db | Trx,
@@ -76,7 +76,7 @@ export async function wasApprovalUsed(
 /**
  * Finds the authority for an announced action: an approval of exactly this action that the run used
  * up, a standing grant of exactly this action of which the run took one use, or the configured
- * policy that an admin accepted. Null if there is none.
+ * policy that an admin accepted. Null if nothing gives authority.
  */
 export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   const { approvalId: id, actionDigest } = row.metadata
@@ -95,7 +95,7 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
   return granted?.id ?? null
 }
 
-/** Finds the configured policy whose rule allowed the call, if the policy was in force. */
+/** Finds the configured policy whose rule allowed the call, if this policy was in force. */
 async function siteAuthorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   if (row.metadata.approvalId !== null) return null
   const { site } = (await rulingDetailsOf(db, row)) as { site?: SiteDecision }
@@ -130,7 +130,7 @@ export async function rulingDetailsOf(
   >
 }
 
-/** Finds a person's last change of this call's arguments, which apply from then on. */
+/** Finds a person's last change of a call's arguments, which apply from then on. */
 async function editOf(
   db: Db | Trx,
   call: { incidentId: string; attempt: number; callId: string },
@@ -149,9 +149,9 @@ async function editOf(
 }
 
 /**
- * Whether a run announced this action after a policy decision: there must be a `tool_started` row
- * with this step key and digest for the current attempt. Otherwise the core API refuses any write
- * of an agent.
+ * Whether a run announced this action after a policy decision: the current attempt must have a
+ * `tool_started` row with this step key and digest. Otherwise the core API refuses any write of an
+ * agent.
  */
 async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
   const row = await db

@@ -7,7 +7,7 @@ import { eventsOf } from './events.ts'
 
 /**
  * Recomputes the chain of an incident: numbers from 1 without gaps, each hash correct and chained
- * to the previous one, and the head equal to the last. A row from which the name of an erased
+ * to the previous hash, and the head equal to the last hash. A row from which the name of an erased
  * person was removed is verified by its tombstone. `expectedHead` (from a webhook or the result of
  * a workflow) proves that no rows were cut off at the end.
  */

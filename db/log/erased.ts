@@ -4,8 +4,8 @@ import type { Db, Trx } from '../connect.ts'
 type Chained = 'incident_event' | 'audit'
 
 /**
- * Finds rows of a chain in which data was erased. Returns for each the newest tombstone, as `<hash>
- * <digest>`, and the current content in the same form. Such a row is verified by its digest,
+ * Finds rows of a chain in which data was erased. Returns for each row its newest tombstone, as
+ * `<hash> <digest>`, and its current content as such a text. The row is verified by its digest,
  * because the text that the hash covers is gone.
  */
 export async function erasedAmong(

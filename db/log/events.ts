@@ -5,7 +5,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { fromRow } from './append.ts'
 
-/** Lists rows of an incident after a row number, oldest first. */
+/** Lists log rows of an incident after a row number, oldest first. */
 export async function eventsOf(
   db: Db | Trx,
   incidentId: string,
@@ -22,7 +22,7 @@ export async function eventsOf(
   return (await query.execute()).map(fromRow)
 }
 
-/** Maps incidents to their newest rows. */
+/** Maps incidents to their newest log rows. */
 export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promise<Map<string, IncidentEvent>> {
   if (incidentIds.length === 0) return new Map()
   const rows = await db
@@ -35,7 +35,7 @@ export async function lastEventsOf({ db }: Scope, incidentIds: string[]): Promis
   return new Map(rows.map((row) => [row.incidentId, fromRow(row)]))
 }
 
-/** Reads the row with this step key; null if there is none or its kind differs. */
+/** Reads the log row with this step key; null if there is none or its kind differs. */
 export async function eventByStepKey<K extends EventKind>(
   db: Db | Trx,
   stepKey: string | null,
@@ -52,8 +52,8 @@ export async function eventByStepKey<K extends EventKind>(
 }
 
 /**
- * Finds the row of one kind for a call. Not for rows of a turn or run, which are read by their own
- * key.
+ * Finds the log row of one kind for a call. Rows of a turn or run are read by their own key
+ * instead.
  */
 export async function eventOfCall<K extends EventKind>(
   db: Db | Trx,
@@ -63,7 +63,7 @@ export async function eventOfCall<K extends EventKind>(
   return await eventByStepKey(db, stepKey(place, place.turn, kind, place.call), kind)
 }
 
-/** Counts rows of one kind in this attempt. */
+/** Counts log rows of one kind in this attempt. */
 export async function countEvents(
   db: Db | Trx,
   { incidentId, attempt }: { incidentId: string; attempt: number },

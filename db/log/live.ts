@@ -10,32 +10,32 @@ import { type Db, separateClient } from '../connect.ts'
  */
 
 const channel = 'nightshift_live_answers'
-/** The maximum size of a message. PostgreSQL's limit is 8,000 bytes. */
+/** Maximum bytes of a message, below PostgreSQL's limit of 8,000 bytes. */
 const maxBytes = 7_500
 const reopenMs = 1_000
 
 /**
- * The namespace of the listeners' locks. A listener holds a lock on its subject, which is an
- * incident or all of them. If the listener dies, its lock becomes free, and no row is left.
+ * The namespace of the listeners' locks. A listener holds a lock on its subject: an incident, or
+ * all incidents. If the listener dies, its lock becomes free, and no row is left.
  */
 const lockSpace = 0x6c697665
 export const allIncidents = 'all'
 const lockOf = (watched: string) => sql`${sql.lit(lockSpace)}::int, hashtext(${watched})`
-/** Milliseconds until a new or ended listener is known. */
+/** Milliseconds until senders know of a new or ended listener. */
 const agreeEveryMs = 200
 /** Milliseconds between checks of a connection, because it may be lost without an error. */
 const askEveryMs = 5_000
 
 /**
- * Sends a text to all listeners of this incident. If there is none, writes nothing. Returns whether
- * it sent. Leaves out a text that is too long. Two simultaneous calls may each take the other for a
- * listener and send although nobody listens.
+ * Sends the unfinished text of a model to all listeners of its incident. Writes nothing if nobody
+ * listens. Returns whether a message was sent. Leaves out a text that is too long. Two simultaneous
+ * calls may each take the other for a listener and send although nobody listens.
  */
 export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boolean> {
   const whole = JSON.stringify(live)
   const payload = Buffer.byteLength(whole) > maxBytes ? JSON.stringify({ ...live, tail: '' }) : whole
-  // Sends only if a lock is not free, because a free lock means that nobody listens. The lock is
-  // released at the end of the statement.
+  // Sends only if one of the two locks is not free, because free locks mean that nobody listens.
+  // The locks are released at the end of the statement.
   const { rows } = await sql`
     select pg_notify(${channel}, ${payload})
     where not (pg_try_advisory_xact_lock(${lockOf(live.incidentId)}) and pg_try_advisory_xact_lock(${lockOf(allIncidents)}))`.execute(
@@ -45,9 +45,9 @@ export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boole
 }
 
 /**
- * Calls `hear` for every message until the signal ends it, on a connection that is reopened if it
- * is lost. `watched`: the current subjects, which are ids of incidents or `allIncidents`. Workers
- * send nothing about other subjects.
+ * Calls `hear` for every message until `signal` aborts, on a connection that is reopened if it is
+ * lost. `watched`: the current subjects, which are ids of incidents or `allIncidents`. Workers send
+ * nothing about any other subject.
  */
 export async function listenForLiveAnswers(
   db: Db,
@@ -78,7 +78,7 @@ export async function listenForLiveAnswers(
         await sleep(agreeEveryMs, undefined, { signal: lost.signal }).catch(() => {})
       }
     } catch {
-      // Ignores the error, because an unavailable database is tried again.
+      // Ignores the error, because the loop tries an unavailable database again.
     }
     signal.removeEventListener('abort', end)
     await client.end().catch(() => {})
@@ -86,7 +86,7 @@ export async function listenForLiveAnswers(
   }
 }
 
-/** Takes the locks of the current subjects, and releases the others. */
+/** Takes the locks of the current subjects, and releases the locks of all other subjects. */
 async function agree(client: Client, held: Set<string>, watched: readonly string[]): Promise<void> {
   for (const each of watched.filter((one) => !held.has(one))) {
     // Skips a lock that a sender holds for a moment. The lock is taken the next time.
@@ -103,8 +103,8 @@ async function agree(client: Client, held: Set<string>, watched: readonly string
 }
 
 /**
- * Parses a message. Ignores any other form, because everybody with a connection to the database can
- * send.
+ * Parses a message. Ignores a message of another form, because everybody with a connection to the
+ * database can send messages.
  */
 function read(payload: string | undefined): LiveAnswer | null {
   try {

@@ -8,8 +8,8 @@ import { type ModelKey, type ModelProfile, modelProfile } from './profiles.ts'
 type ListedModel = ModelKey & { name: string; fallbacks: string[]; protocol: ModelProtocol | null }
 
 /**
- * Publishes what LLM_SERVERS_FILE declares, and replaces the earlier list. If there are two
- * workers, the list of the last one is used.
+ * Publishes the models that LLM_SERVERS_FILE declares, and replaces the earlier list. If there are
+ * two workers, the list of the last worker is used.
  */
 export async function declareModels(db: Db, models: readonly ListedModel[]): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -22,7 +22,7 @@ export async function declareModels(db: Db, models: readonly ListedModel[]): Pro
 
 /**
  * Lists the models that the workers know, in order, each with its profile and the time until which
- * it counts as unavailable.
+ * the model counts as unavailable.
  */
 export async function declaredModels({
   db,

@@ -6,8 +6,8 @@ import { recordAudit } from '../log/audit.ts'
 import { type ModelKey, storeLearned } from './profiles.ts'
 
 /**
- * Stores the result of a check in place of the earlier one, with the facts about its server, and
- * records in the audit log who sent it.
+ * Stores the result of a model's check in place of the earlier result, with the facts about its
+ * server, and records in the audit log who sent it.
  */
 export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
   const { profile, ...clean } = cleanse(sent)
@@ -29,7 +29,7 @@ export async function keepPassport(db: Db, sent: SentPassport, who: string): Pro
 
 /**
  * Reads the last result of the model at this server, and whether its grade is still valid; null if
- * there is none.
+ * the model has no result.
  */
 export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
   const row = await db

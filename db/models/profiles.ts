@@ -20,25 +20,25 @@ export type ModelProfile = {
   shape: RequestShape
   abilities: ModelAbilities
   /**
-   * The context window by the server's own report, or by an error response if that gives less; null
-   * if neither exists.
+   * The context window in tokens by the server's own report, or by an error response if that gives
+   * less; null if the window is unknown.
    */
   windowTokens: number | null
   windowSource: string | null
-  /** The context window by the server's own report, whatever it refused. */
+  /** The context window by the server's own report, even if an error response gave less. */
   statedWindow: number | null
   cutsSilently: boolean
   /** Whether the window may change once the model is loaded. */
   isProvisional: boolean
   /** Whether the server ever identified itself. */
   isRead: boolean
-  /** Whether the server should be queried again. */
+  /** Whether it is time to query the server again. */
   isDue: boolean
 }
 
 /**
- * Days after which facts are learned again, because a server may change without notice. Costs one
- * refused request a week.
+ * Days after which facts about a model server are learned again, because a server may change
+ * without notice. One request is refused each week for this.
  */
 const learnedDays = 7
 const readEverySeconds = 600
@@ -50,7 +50,7 @@ const refusedLately = sql<boolean>`coalesce(refused_at > ${onceNow} - make_inter
 const due = sql<boolean>`(model_profile.read_at is null or model_profile.read_at < ${onceNow} - make_interval(
   secs => case when model_profile.is_provisional then ${sql.lit(provisionalSeconds)} else ${sql.lit(readEverySeconds)} end))`
 
-/** Reads everything that is known about a model. The same for every worker. */
+/** Reads all known facts about a model, which are the same for every worker. */
 export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): Promise<ModelProfile> {
   const row = await db
     .selectFrom('modelProfile')
@@ -92,7 +92,7 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
 
 /**
  * Finds the server and model that were last queried about themselves, which are therefore in use;
- * null if there are none.
+ * null if none was queried.
  */
 export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | null> {
   const row = await db
@@ -116,7 +116,7 @@ export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape
 }
 
 /**
- * Takes the task of querying the server about its model. False if that is not due, or another
+ * Takes the task of querying the server about its model. False if no query is due, or another
  * worker has the task.
  */
 export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
@@ -133,8 +133,8 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
 export type Served = ServedModel
 
 /**
- * Stores what a server reports about its model. If the model is a different one, everything that
- * was learned about the earlier one is removed.
+ * Stores what a server reports about its model. If the model has changed, removes everything that
+ * was learned about the earlier model.
  */
 export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
@@ -181,9 +181,9 @@ export async function keepAnsweredAs(db: Db | Trx, key: ModelKey, answeredAs: st
 }
 
 /**
- * Stores what a check learned, in addition to what runs learned, because a check has short
- * conversations and requests less. Does not count as a query by a worker, because a model that was
- * only checked is not in use.
+ * Stores facts that a check learned beside facts that runs learned, because a check has short
+ * conversations and requests less. Does not count as a query by a worker: a model that was only
+ * checked is not in use.
  */
 export async function storeLearned(
   trx: Trx,
@@ -208,7 +208,7 @@ export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): 
     .execute()
 }
 
-/** Marks a model as unavailable for this many seconds, because it did not respond. */
+/** Marks a model as unavailable for some seconds, because it did not respond. */
 export async function restModel(db: Db, key: ModelKey, seconds: number): Promise<void> {
   const awayUntil = ahead(seconds)
   await db

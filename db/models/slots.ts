@@ -18,7 +18,7 @@ export type SlotHolder = {
 
 /**
  * `held`: whether the attempt has the slot. The attempt keeps the slot until it releases the slot,
- * or is silent for `heldSeconds`. `ahead`: how many runs wait before this run.
+ * or is silent for `heldSeconds`. `ahead`: how many runs wait in front of this run.
  */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
@@ -26,8 +26,8 @@ export type Slot = { held: true; waitedMs: number } | { held: false; ahead: numb
 export const heldSeconds = 60
 
 /**
- * Seconds of silence after which a waiting run loses its place. The time is shorter, because a dead
- * run at the front would block a free slot.
+ * Seconds of silence after which a waiting run loses its place. Shorter than `heldSeconds`, because
+ * a dead run at the front would block a free slot.
  */
 const waitingSeconds = 15
 
@@ -38,10 +38,11 @@ export const ahead = (seconds: number) => sql<string>`nightshift_now() + make_in
 
 /**
  * Takes a slot for an attempt of a run, or a place in the line: people's questions first, then the
- * more severe incidents, then the earlier ones. For each server one statement at a time decides, so
- * that all workers together never have more than `limit` slots. A slot of an earlier attempt of the
- * same run passes to this attempt; the earlier one notices that at its next report. Without a token
- * the slot is kept for the next attempt of the run, for as long as a place in the line.
+ * more severe incidents, then the earlier requests. For each server one transaction at a time
+ * decides, so that all workers together never have more than `limit` slots. A slot of an earlier
+ * attempt of the run passes to this attempt; the earlier attempt notices this at its next report.
+ * Without a token, the slot is kept for the next attempt of the run, for as long as a place in the
+ * line.
  */
 export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token: string | null): Promise<Slot> {
   const { server, holder, incidentId } = asking
@@ -58,7 +59,7 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
       )
       .returning(['heldAt', 'token'])
       .executeTakeFirstOrThrow()
-    // Leaves the slot to the request that uses it, because this waiting call belongs to an earlier
+    // Leaves the slot to the request that uses it, because the waiting call belongs to an earlier
     // attempt.
     if (token === null && own.heldAt !== null && own.token !== null) return { held: true, waitedMs: 0 }
     const before = own.heldAt === null ? await lineBefore(trx, who, limit) : 0
@@ -84,15 +85,15 @@ export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token:
   })
 }
 
-/** Keeps a value if the run asks the same server again, because each server has its own slots. */
+/** Keeps a value if the run waits for the server as before. Each server has its own slots. */
 const ifHere = (column: string) =>
   sql<string | null>`case when model_slot.server = excluded.server then ${sql.ref(`model_slot.${column}`)} end`
 
 const isOver = sql<boolean>`until < nightshift_now()`
 
 /**
- * Counts the runs that are before this run in the line; 0 if a slot is free for it. Takes no lock,
- * so the number is only approximate.
+ * Counts the runs in front of this run in the line; 0 if a slot is free for it. Takes no lock, so
+ * the number is only approximate.
  */
 export async function lineBefore(
   db: Db | Trx,
@@ -121,7 +122,7 @@ export async function keepSlot(db: Db, holder: string, token: string): Promise<b
 }
 
 /**
- * Releases a slot, or a place in the line and a slot that is kept (`token` null). Does nothing if
+ * Releases a slot; with `token` null, a place in the line or a slot that is kept. Does nothing if
  * the slot has passed to another attempt.
  */
 export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
@@ -148,7 +149,8 @@ export async function countSlots(db: Db): Promise<{ server: string; held: number
 type Thinking = { state: 'asked' | 'waiting'; since: string; ahead: number }
 
 /**
- * Reads whether the run of an incident is using the model or waiting for it now; null if neither.
+ * Reads whether the run of an incident is using the model now or waiting for it; null if it does
+ * neither.
  */
 export async function thinkingOf({ db }: Scope, incidentId: string): Promise<Thinking | null> {
   const row = await db

@@ -15,7 +15,7 @@ import { readSettings, type SettingsReader } from '../settings.ts'
 
 type SpendPeriod = 'day' | 'month'
 
-/** Dollars spent in the current day and month (UTC), with their caps. */
+/** Dollars spent in the current day and month (UTC), with the budgets. */
 export type Spend = Record<SpendPeriod, { dollars: number; cap: number | null }>
 
 const noticePercents = [80, 100] as const
@@ -23,8 +23,8 @@ const noticePercents = [80, 100] as const
 const periodWords = { day: 'today (UTC)', month: 'this month (UTC)' } as const
 
 /**
- * Computes the cost of a response. A model without a known price costs nothing while no cap is set.
- * If there is a cap, the highest known price is used, so that the cap always has an effect.
+ * Computes the cost of a response. A model without a known price costs nothing while no budget is
+ * set. With a budget, the highest known price is used, so that the budget always has an effect.
  */
 export async function costOfAnswer(db: Db | Trx, models: readonly string[], usage: TokenUsage): Promise<AnswerCost> {
   const settings = await readSettings(db)
@@ -51,8 +51,8 @@ export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Sp
 }
 
 /**
- * Finds the cap that is used up, in words that name its setting; null while there is money left.
- * Without a cap nothing is summed.
+ * Finds the budget that is used up, in words that name its setting; null while money is left.
+ * Without a budget nothing is summed.
  */
 export async function spentCap(db: Db | Trx): Promise<{ period: SpendPeriod; text: string } | null> {
   const settings = await readSettings(db)
@@ -70,9 +70,9 @@ function spentText(period: SpendPeriod, dollars: number, cap: number): string {
 }
 
 /**
- * Counts a response in the transaction of its row. Reports once for each cap that 80 % and 100 %
- * are spent: in the log of the incident whose response caused it, and to receivers of notices. At
- * 100 % somebody is woken, because nothing is investigated until the period ends.
+ * Counts the cost of a response in the transaction of its row. Reports once for each budget that 80
+ * % and 100 % are spent: in the log of the incident with the response, and to receivers of notices.
+ * At 100 % the message wakes people, because nothing is investigated until the period ends.
  */
 export async function recordSpend(
   trx: Trx,
@@ -124,7 +124,7 @@ async function announce(trx: Trx, incidentId: string, { period, percent, spent, 
   if (row) await enqueueNotification(trx, row, 'notice', text, { page: percent >= 100 })
 }
 
-/** Sums the dollars spent on one incident so far, over all its attempts, from its rows. */
+/** Sums the dollars spent on one incident so far, over all its attempts, from its log rows. */
 export async function costOfIncident({ db }: Scope, incidentId: string): Promise<number> {
   const { rows } = await sql<{ dollars: number | null }>`
     select sum((metadata->'cost'->>'dollars')::float8) as dollars from incident_event
@@ -133,8 +133,8 @@ export async function costOfIncident({ db }: Scope, incidentId: string): Promise
 }
 
 /**
- * Reports the costs of the last days by model, incident type and day (newest first), with those of
- * today and this month and their caps.
+ * Reports the costs of the last days by model, incident type and day (newest first), and the costs
+ * of today and this month with their budgets.
  */
 export async function moneyOf({ db }: Scope, days: number): Promise<Usage['money']> {
   const spentBy = async (column: 'day' | 'model' | 'type', order: 'name desc' | 'dollars desc, name') => {

@@ -11,7 +11,7 @@ type TokenUse = {
     completionTokens: number
     /** Tokens of reasoning, if the server counts them. */
     reasoningTokens: number
-    /** How many responses had no token counts from the server, or impossible ones. */
+    /** How many responses lack credible token counts of the server. */
     assumed: number
     seconds: number
   }[]
@@ -24,12 +24,13 @@ type ModelDay = TokenUse['models'][number] & { day: string }
 
 const shownModels = 20
 
-/** Counts how much models and people did in the last days, from the rows themselves. */
+/** Counts how much models and people did in the last days, from log rows. */
 export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
   const since = sql<string>`(${onceNow} - make_interval(days => ${days}))`
   const today = sql`date_trunc('day', ${onceNow}, 'UTC')`
   const [answers, byDay, incidents, approvals] = await Promise.all([
-    // Reads the rows of models once for both counts, because they are many and wide.
+    // Reads the rows about responses of models once for both counts, because these rows are many
+    // and wide.
     sql<ModelDay>`
       select to_char(date_trunc('day', at, 'UTC'), 'YYYY-MM-DD') as day, coalesce(metadata->>'model', 'unknown') as model,
         count(*) filter (where kind = 'model_answered')::int as answers,

@@ -9,19 +9,19 @@ import type { DueDelivery } from './deliveries.ts'
 import { listDestinations } from './destination-rows.ts'
 
 /**
- * Queues messages by address, because the limit of a receiver applies to everything sent there,
- * whatever the name of the destination. One message is sent at a time over all processes: the most
- * severe first, then the oldest.
+ * Queues messages by address, because the limit of a receiver applies to everything that is sent to
+ * its address, whatever the name of the destination. One message is sent at a time over all
+ * processes: the most severe first, then the oldest.
  */
 
-/** Seconds for which a worker may hold an address: the receiver's 30 s, and time for the rows. */
+/** Seconds for which a worker may lease an address: the receiver's 30 s, and time for the rows. */
 const leaseSeconds = 45
-/** Seconds after which waiting messages are sent together. */
+/** Seconds of waiting after which messages are sent together. */
 const maxAloneSeconds = 120
-/** The maximum number of messages in one digest. */
+/** Maximum number of messages in one digest. */
 const maxTogether = 50
 
-/** `address`: a digest, because an address may contain a credential or a subscription. */
+/** `address`: a digest, because the address itself may contain a credential or a subscription. */
 export type AddressQueue = { address: string; destinations: string[] }
 
 /** Whether messages to this address keep their order within an incident. */
@@ -33,8 +33,8 @@ const isThreaded = (address: string) => /^(pagerduty|email)\./.test(address)
 const isAlwaysAlone = (address: string) => address.startsWith('pagerduty.')
 
 /**
- * Lists queues in which something is due. A webhook without an address has one too, so that its
- * messages can be dropped.
+ * Lists queues in which a message is due. A webhook without an address also has a queue, so that
+ * its messages can be dropped.
  */
 export async function dueQueues(db: Db): Promise<AddressQueue[]> {
   const due = await db
@@ -69,7 +69,8 @@ export async function readAddresses(db: Db | Trx): Promise<(destination: string)
 }
 
 /**
- * The messages to send now: one message, or all those that have waited too long to be sent alone.
+ * The messages to send now: one message, or all messages that have waited too long to be sent
+ * alone.
  */
 type LeasedQueue = { address: string; until: string; deliveries: DueDelivery[] }
 
@@ -146,7 +147,7 @@ async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolea
     .execute()
 }
 
-/** Whether no earlier message about the same incident, or a retry of one, is still waiting. */
+/** Whether no earlier message about this incident, or its retry, is still waiting. */
 const isFirstOfIncident = sql<boolean>`not exists (
   select 1 from delivery as earlier
   where earlier.incident_id = delivery.incident_id and earlier.destination = delivery.destination
@@ -170,8 +171,8 @@ function togetherOrAlone(due: readonly Waiting[]): number[] {
 }
 
 /**
- * Ends the lease, and sends nothing to the address for that many seconds. Does nothing if the lease
- * has expired.
+ * Ends the lease on an address, and sends nothing to it for that many seconds. Does nothing if the
+ * lease has expired.
  */
 export async function releaseQueue(trx: Trx, { address, until }: LeasedQueue, seconds: number): Promise<void> {
   await trx

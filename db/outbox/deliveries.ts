@@ -30,7 +30,7 @@ export async function enqueueNotification(
     page?: boolean
     incidents?: Notification['incidents']
     /**
-     * The end of the delay for destinations where the message would wake somebody. The other
+     * The end of the delay for destinations at which the message would wake somebody. All other
      * destinations are notified at once.
      */
     holdUntil?: string | null
@@ -80,8 +80,8 @@ export async function enqueueNotification(
 }
 
 /**
- * Changes a message for those who get it at once, so that it wakes nobody and addresses nobody by
- * name.
+ * Changes a message for receivers who get it during the night, so that it wakes nobody and
+ * addresses nobody by name.
  */
 function untilMorning<Told extends Pick<Notification, 'reason' | 'approval' | 'page'>>(
   told: Told,
@@ -105,9 +105,9 @@ async function insertReadOnes(trx: Trx, incidentId: string, told: object, entrie
 }
 
 /**
- * Puts a message about several incidents, or about none, into the outbox, as a message of the
- * incident that carries it. `told`: determines who gets the message; by default the message itself.
- * `gone`: addresses that cannot be reached. False if no destination gets it.
+ * Puts a message about several incidents, or about Nightshift itself, into the outbox. It is stored
+ * as a message of one incident. `told`: determines who gets the message; by default the message
+ * itself. `gone`: addresses that cannot be reached. False if no destination gets the message.
  */
 export async function enqueueJoined(
   trx: Trx,
@@ -169,7 +169,7 @@ async function insertEntries(
     .execute()
 }
 
-/** Whether a message wakes somebody. Questions do; later events of an alert are only news. */
+/** Whether a message wakes somebody. A question does; later events of an alert are only news. */
 function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
   switch (trigger) {
     case 'resolved':
@@ -207,7 +207,7 @@ export type DueDelivery = {
   incidentId: string
   attempt: number
   notification: unknown
-  /** The time of the event, which is the same for every attempt. */
+  /** The time of the reported event, which every attempt to deliver sends. */
   createdAt: string
 }
 
@@ -218,13 +218,13 @@ export type DeliveryResult = {
   /** For `failed`: the minimum number of seconds until the next attempt. */
   retryAfterSeconds: number
   /**
-   * For `dropped`: whether its destination is no longer configured, so that nobody expects the
-   * message.
+   * For `dropped`: whether the message's destination is no longer configured, so that nobody
+   * expects the message.
    */
   isUnwanted?: boolean
 }
 
-/** Stores the outcome of an attempt and, after a failure that a retry may fix, the next row. */
+/** Stores the outcome of an attempt and, if a retry may help, the row of the next attempt. */
 export async function finishDelivery(
   trx: Trx,
   delivery: DueDelivery,
@@ -266,8 +266,8 @@ export async function finishDelivery(
 }
 
 /**
- * Puts back a delivery that was not attempted, because it had to wait or another message had to be
- * sent first.
+ * Puts back a delivery that was not attempted, because it had to wait or because another message
+ * had to be sent first.
  */
 export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
   await trx

@@ -25,7 +25,7 @@ export async function destinationByName({ db }: Scope, name: string): Promise<De
   return (row as Destination | undefined) ?? null
 }
 
-/** A required secret is missing: it was not given, or was given for another address. */
+/** Thrown if a required secret is missing: it was not given, or was given for another address. */
 export class SecretAsked extends Error {
   override name = 'SecretAsked' as const
   readonly secret: string
@@ -38,12 +38,12 @@ export class SecretAsked extends Error {
 }
 
 /**
- * Creates or changes the destination with that name. Absent secrets are kept if the address does
+ * Creates or changes the destination with this name. Absent secrets are kept if the address does
  * not change. Throws SecretAsked.
  */
 export async function putDestination(db: Db, name: string, put: DestinationPut, who: string): Promise<Destination> {
   return await db.transaction().execute(async (trx) => {
-    // Locks the name, so that the second of two callers sees the row of the first.
+    // Locks the name, so that the second of two callers sees the row that the first wrote.
     await sql`select pg_advisory_xact_lock(hashtextextended(${`destination ${name}`}, 0))`.execute(trx)
     const before = await destinationByName(systemScope(trx), name)
     const row = {
@@ -97,7 +97,7 @@ function describeDestination(destination: Destination): string {
 
 /**
  * Removes a destination; its waiting messages are dropped when their turn comes. False if no
- * destination has that name.
+ * destination has this name.
  */
 export async function removeDestination(db: Db, name: string, who: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
@@ -129,8 +129,8 @@ export async function deliveriesTo(
 }
 
 /**
- * Whether a message about this incident was ever sent to the destination. Only then do actions
- * there concern the incident.
+ * Whether the destination ever got a message about this incident. Otherwise actions at the
+ * destination do not concern the incident.
  */
 export async function hasHeard(db: Db | Trx, name: string, incidentId: string): Promise<boolean> {
   return (await firstMessage(db, `${destinationPrefix}${name}`, incidentId)) !== null
@@ -138,7 +138,7 @@ export async function hasHeard(db: Db | Trx, name: string, incidentId: string): 
 
 /**
  * Whether later messages of the incident refer to this message at the destination. The result is
- * the same for every attempt.
+ * equal for every attempt to deliver.
  */
 export async function isFirstOfThread(
   db: Db,
@@ -149,8 +149,8 @@ export async function isFirstOfThread(
 
 /**
  * Whether a message is part of its incident's thread. A message about several incidents or about
- * Nightshift belongs to one incident's rows but not to its thread. A page that was not needed was
- * never sent.
+ * Nightshift is stored with one incident, but is not part of its thread. A page that was not needed
+ * was never sent.
  */
 export const isOfThread = sql<boolean>`coalesce(jsonb_array_length(notification->'incidents'), 0) = 0
   and notification->>'trigger' not in ('notice', 'duty', 'morning', 'hand_over') and released_why is distinct from 'repaired'`

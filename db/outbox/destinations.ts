@@ -10,8 +10,8 @@ import { routedDestination } from './routed-destinations.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
 /**
- * Channels that notify people of new rows in the log: webhooks here; Slack, browsers and
- * destinations in other files.
+ * Channels that notify people of new log rows. This file has the webhooks; other files have Slack,
+ * browsers and destinations.
  */
 
 /**
@@ -23,12 +23,12 @@ export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & {
   dryRun?: { details: Record<string, unknown> } | null
 }
 
-/** The event that is reported. */
+/** The reported event, in the form in which routes use it. */
 type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined }
 
 /**
  * A channel that notifies people. The log and the outbox know only this type. A new kind of
- * destination needs a file with one of these, and a line in `destinations`.
+ * destination needs a file with a value of this type, and a line in `destinations`.
  */
 export type OutboxDestination = {
   /**
@@ -40,7 +40,7 @@ export type OutboxDestination = {
   /** Called once before the channel's entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
   /**
-   * Called after each row of a log, in its transaction. Makes those messages due that show the row.
+   * Called after each new log row, in its transaction. Makes the messages due that show this row.
    */
   afterAppend?(trx: Trx, incidentId: string, event: NewEvent): Promise<void>
 }
@@ -76,7 +76,7 @@ const webhookDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told, gone = new Set()) {
     const settings = await readSettings(trx)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
-    // Uses the webhook for escalations for the page of a reopened incident, because the page hands
+    // Uses the webhook for escalations for the page of a reopened incident, because this page hands
     // the incident to people.
     const isHandedOver = trigger === 'reopened' && told?.page
     const name = [...(isHandedOver ? ['escalated'] : []), ...webhooks[trigger]].find(
@@ -93,13 +93,13 @@ export const destinations: readonly OutboxDestination[] = [
   routedDestination,
 ]
 
-/** Whether any destination may get messages of this kind. */
+/** Whether any destination may get messages of this trigger. */
 export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
   for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
   return false
 }
 
-/** Calls every destination that follows the log. */
+/** Calls every destination that follows the logs of incidents. */
 export async function notifyDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   for (const { afterAppend } of destinations) await afterAppend?.(trx, incidentId, event)
 }

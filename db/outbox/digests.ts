@@ -9,9 +9,9 @@ const listed = 50
 
 /**
  * Sends one message to each destination every `escalation.remind` seconds. The message lists
- * incidents that are left to people and still fire: escalated ones, and those that a person closed
- * and that already had one reminder. Leaves out incidents that have an owner. Returns how many are
- * listed.
+ * incidents that are left to people and still fire: escalated incidents, and incidents that a
+ * person closed and that already had one reminder. Leaves out incidents with an owner. Returns how
+ * many incidents are listed.
  */
 export async function sendDigests(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -37,7 +37,7 @@ export async function sendDigests(db: Db): Promise<number> {
 }
 
 async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
-  // Makes a second watchdog wait here. The second watchdog then finds nothing due.
+  // Makes a second watchdog wait. It then finds no digest due.
   await sql`select pg_advisory_xact_lock(hashtextextended('digest', 0))`.execute(trx)
   const row = await trx
     .selectFrom('digest')
@@ -49,8 +49,8 @@ async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {
 }
 
 /**
- * Lists incidents that are left to people and still fire, if the last reminder is at least one
- * interval ago. The closing counts as the first reminder.
+ * Lists incidents that are left to people and still fire, if their last reminder is at least one
+ * interval ago. The closing of an incident counts as its first reminder.
  */
 async function stillFiring(trx: Trx, remindSeconds: number) {
   return await trx

@@ -5,14 +5,14 @@ import type { Db, Trx } from '../connect.ts'
 import { readAddresses } from './address-queues.ts'
 import { enqueueJoined, entryOf } from './deliveries.ts'
 
-/** The maximum number of messages that one message lists. */
+/** Maximum number of undelivered messages that one report lists. */
 const maxListed = 50
 
 /**
  * Reports undelivered messages in another way: one message to each destination whose address did
- * not fail. Such a report is never the subject of another report, so that two unreachable receivers
- * do not report each other for ever. Everything is also on Home and in `doctor`. Returns the number
- * of messages that were reported.
+ * not fail. A report is never the subject of another report; otherwise two unreachable receivers
+ * would report each other for ever. Home and `doctor` also show the undelivered messages. Returns
+ * the number of messages that were reported.
  */
 export async function tellGivenUp(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -60,7 +60,8 @@ export async function tellGivenUp(db: Db): Promise<number> {
 }
 
 /**
- * Finds the most severe notification, which determines the destinations of a message about several.
+ * Finds the most severe notification, which determines the destinations of a message about several
+ * notifications.
  */
 function worstOf(told: readonly Notification[]) {
   const worst = (told.find(({ incident }) => incident.severity === 'critical') ?? told[0]) as Notification
@@ -68,18 +69,18 @@ function worstOf(told: readonly Notification[]) {
 }
 
 /**
- * Returns the addresses that would fail again. Destinations with other addresses can still reach
+ * Returns the addresses that would fail again. Destinations with any other address can still reach
  * people.
  */
 async function goneAddresses(trx: Trx, failed: readonly string[]): Promise<Set<string>> {
   const addressOf = await readAddresses(trx)
   const gone = new Set(failed.map(addressOf))
-  // Adds all of Slack, because it has one channel for all messages.
+  // Adds all entries of Slack, because Slack has one channel for all messages.
   if (failed.some((destination) => destination.startsWith('slack.'))) gone.add('slack.tell')
   return gone
 }
 
-/** `response`: the last response of the receiver. */
+/** Messages to a destination that reached nobody. `response`: the last response of the receiver. */
 export type GivenUp = { destination: string; count: number; response: string }
 
 /** Lists messages of the last day that reached nobody, by destination. */
@@ -95,7 +96,7 @@ export async function givenUpLately(db: Db): Promise<GivenUp[]> {
     .execute()
 }
 
-/** Counts messages of the last hour that reached nobody, not even through another destination. */
+/** Counts messages of the last hour that reached nobody through any destination. */
 export async function countUntold(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('delivery')

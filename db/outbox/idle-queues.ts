@@ -3,25 +3,25 @@ import type { Db } from '../connect.ts'
 import { readAddresses } from './address-queues.ts'
 
 /**
- * Seconds after which a queue without activity counts as idle. A worker checks every second, and
- * while a receiver is slow its queue has a lease.
+ * Seconds after which a queue without activity counts as idle. A worker checks each queue every
+ * second, and the queue of a slow receiver has a lease.
  */
 const idleSeconds = 180
 /**
- * Seconds after which a queue with a page counts as idle. The time is shorter, because the page has
- * already been delayed.
+ * Seconds after which a queue with a delayed page counts as idle. Shorter than `idleSeconds`,
+ * because the page has already been delayed.
  */
 const idlePageSeconds = 60
 
 /**
- * Messages that no worker takes. `since`: when the first was due. `pages`: how many of them are
- * delayed pages.
+ * Messages that no worker takes. `since`: when the first message was due. `pages`: how many of the
+ * messages are delayed pages.
  */
 export type IdleQueues = { messages: number; pages: number; since: string }
 
 /**
  * Finds messages that have been due for three minutes (a page for one minute), in queues that no
- * worker touched in that time. Null if there are none.
+ * worker touched in this time. Null if there are no such messages.
  */
 export async function findIdleQueues(db: Db): Promise<IdleQueues | null> {
   const [messages, pages] = [

@@ -7,21 +7,21 @@ import { enqueueJoined } from './deliveries.ts'
 import { releaseAllPages } from './release-pages.ts'
 
 /**
- * Seconds until people are notified. A check a minute later must fail too, because a restart is
- * over by then.
+ * Seconds of a failure until people are notified. A check a minute after the first must fail too:
+ * by then a restart is over.
  */
 const toldAfterSeconds = 45
 /** Seconds without a failed check after which the part counts as working again. */
 const doneAfterSeconds = 150
 
 /**
- * Reports failed vital parts to every destination, once for each failure, and when they work again.
- * Every API process calls this once a minute with its findings. A failure lasts while at least one
- * process finds it. Returns what was reported now.
+ * Reports failed vital parts to every destination, once for each failure, and reports when they
+ * work again. Every API process calls this function once a minute with its findings. A failure
+ * lasts while at least one process finds it. Returns the titles of the new reports.
  */
 export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
-    // Locks, so that two processes do not report the same failure.
+    // Takes a lock, so that two processes do not report one failure twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('lost duties', 0))`.execute(trx)
     for (const { name } of lost)
       await trx
@@ -46,7 +46,7 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
   })
 }
 
-/** Lists current failures that already existed a minute ago and were not reported. */
+/** Lists current failures that existed a minute ago and were not reported yet. */
 async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[]> {
   if (lost.length === 0) return []
   const rows = await trx
@@ -63,7 +63,7 @@ async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[
   return rows.map(({ name }) => name)
 }
 
-/** Deletes failures that no process finds any more. Returns those that were reported to people. */
+/** Deletes failures that no process finds any more. Returns the failures that were reported. */
 async function doneAgain(trx: Trx): Promise<string[]> {
   const gone = await trx
     .deleteFrom('lostDuty')
@@ -74,9 +74,9 @@ async function doneAgain(trx: Trx): Promise<string[]> {
 }
 
 /**
- * Sends a message about Nightshift. The newest incident carries it, because every message of the
- * outbox belongs to an incident. Null if it cannot reach anybody yet, because there is no incident
- * or no destination. The message is then sent later.
+ * Sends a message about Nightshift itself. Every message of the outbox belongs to an incident, so
+ * this one is stored with the newest incident. Null if there is no incident or no destination yet;
+ * the message is then sent later.
  */
 async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`

@@ -19,20 +19,20 @@ import type { IncidentRow } from '../tables.ts'
 import { pushPrefix } from './push-subscriptions.ts'
 
 /**
- * Delays the page of a new incident while a run reads and repairs. The outbox row of the page has
- * the end of the delay from the beginning. This file only releases the page earlier, in the
- * transaction of the event that decides it. Each function returns the row for the log.
+ * Delays the page of a new incident while a run reads and repairs. The outbox row of the page
+ * contains the end of the delay from the beginning. This file only releases the page earlier, in
+ * the transaction of the event that decides about it. Each function returns the row for the log.
  */
 
 type GateNote = NewEvent<'noted'>
 
-/** Computes the end of the delay when the incident opens; null if the page is sent at once. */
+/** Computes the end of a page's delay when its incident opens; null if it is sent at once. */
 export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | null> {
   const settings = await readSettings(trx)
   const { severity, resourceKind, resourceId } = row
   const resource = resourceKind && resourceId ? { kind: resourceKind as ResourceKind, id: resourceId } : null
   const seconds = holdSecondsOf(settings.value<HoldRule[]>('page.hold', row.type), { severity, resource })
-  // Sends the page at once if nobody will investigate, because there is nothing to wait for.
+  // Sends the page at once if nobody will investigate, because the page would wait for nothing.
   if (seconds === 0 || row.keptReason !== null || settings.value<boolean>('agent.paused')) return null
   const { rows } = await sql<{ until: string }>`
     select ${row.createdAt}::timestamptz + make_interval(secs => ${seconds}) as until
@@ -44,8 +44,8 @@ export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | 
 }
 
 /**
- * Finds the entries that wake somebody: destinations that are set to do so, people's browsers, and
- * webhooks with the template `generic`.
+ * Finds the outbox entries that wake somebody: destinations that are set to do so, people's
+ * browsers, and webhooks with the template `generic`.
  */
 export async function wakingEntries(trx: Trx, entries: readonly string[]): Promise<string[]> {
   const settings = await readSettings(trx)
@@ -63,7 +63,7 @@ export function heldNote(until: string): GateNote {
 
 /**
  * Applies a new log row to the page of its incident. Called for every row, but queries the database
- * only for a few.
+ * only for a few kinds of rows.
  */
 export async function followPage(trx: Trx, incidentId: string, event: NewEvent): Promise<GateNote | null> {
   const step = stepOfGate(event)
@@ -73,7 +73,7 @@ export async function followPage(trx: Trx, incidentId: string, event: NewEvent):
     : await settlePage(trx, incidentId, { isRepaired: true })
 }
 
-/** Releases a page that waits. Null if there is none. The caller holds the incident's lock. */
+/** Releases an incident's page. Null if no page waits. The caller holds the incident's lock. */
 export async function releasePage(
   trx: Trx,
   incidentId: string,
@@ -124,7 +124,7 @@ export async function settlePage(
 }
 
 /**
- * Marks the page as not needed, and keeps its row. A page whose delay is over is not changed,
+ * Marks a page as not needed, and keeps its outbox row. A page whose delay is over stays as it is,
  * because it is being sent.
  */
 async function sparePage(trx: Trx, incidentId: string, seconds: number): Promise<GateNote | null> {
@@ -141,7 +141,7 @@ async function sparePage(trx: Trx, incidentId: string, seconds: number): Promise
   return spared.length === 0 ? null : gateNote('page_spared', text)
 }
 
-/** Whether a page is waiting. */
+/** Whether the page of an incident is delayed now. */
 export const isHeld: RawBuilder<boolean> = sql<boolean>`(hold_until is not null and released_at is null)`
 
 function gateNote(code: 'page_held' | 'page_released' | 'page_spared', text: string): GateNote {

@@ -12,8 +12,8 @@ import type { AskedOf, OutboxDestination } from './destinations.ts'
 type PushKeys = { publicKey: string; privateKey: string }
 
 /**
- * Reads the key pair of this installation. The first caller creates it with `generate`, and every
- * process uses the same.
+ * Reads the key pair of this installation. The first caller creates the pair with `generate`, and
+ * every process uses this pair.
  */
 export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKeys> {
   const stored = () => db.selectFrom('pushKey').select(['publicKey', 'privateKey']).executeTakeFirst()
@@ -29,12 +29,12 @@ export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKe
   return made
 }
 
-/** The maximum number of browsers of one person. If there are more, the oldest is removed. */
+/** Maximum number of browsers of one person. Above this number, the oldest browser is removed. */
 const maxDevices = 20
 
 /**
  * Subscribes a person's browser. If the browser was already subscribed, even by another person, it
- * now belongs to this person.
+ * now belongs to the new person.
  */
 export async function subscribe(
   db: Db,
@@ -110,7 +110,7 @@ export async function forgetDevice(db: Db, id: string): Promise<void> {
 
 export const pushPrefix = 'push.'
 
-/** Puts one entry into the outbox for each browser of the people who may decide the question. */
+/** Puts one entry into the outbox for each browser of a person who may decide the question. */
 export const pushDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told) {
     if (trigger !== 'approval') return []
@@ -127,7 +127,7 @@ export const pushDestination: OutboxDestination = {
 
 /**
  * Explains why this person may not decide, by the person's own rights and by the group that the
- * configured policy requires; null if they may.
+ * configured policy requires; null if the person may.
  */
 function whyNot(decider: Decider, asked: DecisionSubject & Pick<AskedOf, 'dryRun'>): string | null {
   return mayDecide(decider, asked) ?? whyNoMember(decider.name, asked.dryRun ?? null)

@@ -5,19 +5,19 @@ import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { isHeld, releasePage } from './page-hold.ts'
 
-/** Releases pages when their time is over, or because Nightshift itself does not work. */
+/** Releases delayed pages when their time is over, or because Nightshift itself does not work. */
 
 const perRound = 100
 
-/** Whether no run took the incident in time. */
+/** Whether no run took the incident of a page in time. */
 const isNobodys = sql<boolean>`(incident.status = 'open'
   and incident.created_at <= (select nightshift_now()) - make_interval(secs => ${slotWithinSeconds}))`
 const isTimeOver = sql<boolean>`(hold_until <= ${onceNow})`
 
 /**
- * Releases pages whose incident no run took in time, and records those that were sent because their
- * delay was over. A round waits for no lock, and an error in one incident delays no other. Returns
- * how many were released.
+ * Releases pages whose incident no run took in time, and records the pages that were sent because
+ * their delay was over. A round waits for no lock, and an error in one incident delays no other
+ * incident. Returns how many pages were released.
  */
 export async function releaseDuePages(db: Db): Promise<number> {
   const due = await db
@@ -60,7 +60,7 @@ async function releaseByClock(trx: Trx, incidentId: string): Promise<void> {
   else if (row.isNobodys) await release(trx, incidentId, 'no_slot')
 }
 
-/** Releases all pages, because a vital part failed. The caller notifies people of the failure. */
+/** Releases all delayed pages, because a vital part failed. The caller reports the failure. */
 export async function releaseAllPages(trx: Trx): Promise<void> {
   const held = await trx.selectFrom('delivery').select('incidentId').distinct().where(isHeld).execute()
   if (held.length === 0) return
@@ -70,8 +70,8 @@ export async function releaseAllPages(trx: Trx): Promise<void> {
 }
 
 /**
- * Releases the page of an incident and records it. Takes the incident's lock before that of its
- * messages.
+ * Releases the page of an incident and records this in the log. Takes the incident's lock before
+ * the lock of its messages.
  */
 export async function release(trx: Trx, incidentId: string, why: Parameters<typeof releasePage>[2]): Promise<void> {
   const held = await trx

@@ -20,8 +20,8 @@ export const routedDestination: OutboxDestination = {
       .execute()
     if (rows.length === 0) return []
     const entry = ({ name }: { name: string }) => `${destinationPrefix}${name}`
-    // Returns every destination that may ever get this kind of message, because no message is
-    // given.
+    // Returns every destination that may ever get a message with this trigger, because no message
+    // is given.
     if (!told) return rows.filter((row) => mayTell(row, trigger)).map(entry)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
     const heard = endings.includes(trigger) ? await entriesThatHeard(trx, told.incidentId) : new Set<string>()

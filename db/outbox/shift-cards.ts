@@ -22,17 +22,17 @@ import { enqueueJoined } from './deliveries.ts'
 import { hasDestination } from './destinations.ts'
 
 /**
- * Sends the morning card and the hand-over: one message to each destination at the set time, once
- * over all processes and restarts.
+ * Sends the morning card and the hand-over: one message to each destination at the configured time,
+ * once over all processes and restarts.
  */
 
-/** Milliseconds after which a late card is not sent any more. */
+/** Milliseconds after which a card that is late is no longer sent. */
 const maxLateMs = 6 * 3_600_000
 /** Milliseconds within which two times count as one, because a clock change may repeat an hour. */
 const sameTimeMs = 90 * 60_000
 
 /**
- * Sends the card of the last night if it is due. Returns the number of its lines, or 0 if none was
+ * Sends the card of the last night if it is due. Returns the number of its lines; 0 if it was not
  * sent.
  */
 export async function sendMorning(db: Db): Promise<number> {
@@ -55,8 +55,8 @@ export async function sendMorning(db: Db): Promise<number> {
 }
 
 /**
- * Finds since when questions wait that woke nobody and that no card has shown. Null if there are
- * none.
+ * Finds the time of the oldest question that woke nobody and that no card has shown. Null if no
+ * question waits for a card.
  */
 async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   const { since } = await trx
@@ -70,8 +70,8 @@ async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
 }
 
 /**
- * Wakes people about questions, because no destination accepts the card that would show them.
- * Returns the number of incidents.
+ * Wakes people about questions, because no destination accepts the card that would show the
+ * questions. Returns the number of incidents.
  */
 async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<number> {
   const incidents = await trx
@@ -105,7 +105,7 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   return incidents.length
 }
 
-/** Sends the hand-over if it is due. Returns the number of its lines. */
+/** Sends the hand-over if it is due. Returns the number of its lines; 0 if it was not sent. */
 export async function sendHandOver(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
     const times = (await readSettings(trx)).value<DayTimes | null>('hand_over.at')
@@ -120,12 +120,12 @@ export async function sendHandOver(db: Db): Promise<number> {
   })
 }
 
-/** The length of a shift if no hand-over times are set. */
+/** Milliseconds of a shift if no times of hand-overs are set. */
 const usualShiftMs = 8 * 3_600_000
 
 /**
- * Builds both cards in their current state: for the current night, or by day for the last one.
- * `lostDuties`: failed parts by a check that was just made.
+ * Builds the morning card and the hand-over in their current state: for the current night, or by
+ * day for the last night. `lostDuties`: failed parts, by a check that was just made.
  */
 export async function viewShift(scope: Scope, lostDuties: string[]): Promise<ShiftView> {
   const { db } = scope
@@ -145,16 +145,16 @@ export async function viewShift(scope: Scope, lostDuties: string[]): Promise<Shi
 }
 
 /**
- * Claims the card of this time, which another process may have sent: a second process waits here
- * and finds it claimed. A card that cannot be delivered is an ordinary row of the outbox, so no
- * restart sends it again.
+ * Claims the card of this time, which another process may have sent: a second process waits and
+ * then finds the card claimed. A card that cannot be delivered is an ordinary row of the outbox, so
+ * no restart sends the card again.
  */
 async function takeTurn(
   trx: Trx,
   card: 'morning' | 'hand_over',
   time: string,
   /**
-   * True if questions wait for the card. Then it is sent however late, or the questions are
+   * True if questions wait for the card. The card is then sent however late, or the questions are
    * reported in another way.
    */
   isOwed = false,
@@ -166,7 +166,8 @@ async function takeTurn(
   if (isTaken(await taken())) return false
   await sql`select pg_advisory_xact_lock(hashtextextended('shift cards', 0))`.execute(trx)
   if (isTaken(await taken())) return false
-  // Keeps the card due until a destination accepts it and an incident can carry it.
+  // Keeps the card due until a destination accepts it and an incident exists to which it can
+  // belong.
   if (!isOwed && !((await hasDestination(trx, card)) && (await findCarrier(trx)))) return false
   await trx
     .insertInto('digest')
@@ -176,7 +177,7 @@ async function takeTurn(
   return true
 }
 
-/** Finds the incident that carries a card, because every message of the outbox belongs to one. */
+/** Finds the incident to which a card belongs, because every outbox message belongs to one. */
 async function findCarrier(trx: Trx): Promise<string | null> {
   const row = await trx.selectFrom('incident').select('id').orderBy('createdAt', 'desc').limit(1).executeTakeFirst()
   return row?.id ?? null

@@ -3,12 +3,12 @@ import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { DueDelivery } from './deliveries.ts'
 
-/** Seconds for which one call may hold the channel: its own 10 s, and time for the rows. */
+/** Seconds for which a call of Slack may lease the channel: its own 10 s, and time for the rows. */
 const leaseSeconds = 30
 
 /**
- * Sets the channel from now on. `channel` is null if there is none: messages that are due for Slack
- * are then never sent. The setting of the worker that started last applies.
+ * Sets Slack's channel from now on. `channel` is null if there is none: messages that are due for
+ * Slack are then never sent. The setting of the worker that started last applies.
  */
 export async function useSlackChannel(db: Db, channel: string | null): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -43,9 +43,9 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
 export type LeasedChannel = { channel: string; until: string; delivery: DueDelivery }
 
 /**
- * Takes the channel and the oldest message that is due for it. Null if there is none, or if the
- * channel is not ready. One message is sent at a time over all processes, so that a thread has only
- * one first message, and Slack's limit of one message per second is kept.
+ * Takes Slack's channel and the oldest message that is due for it. Null if no message is due, or if
+ * the channel is not ready. One message is sent at a time over all processes, so that a thread has
+ * only one first message, and Slack's limit of one message per second is kept.
  */
 export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
   return await db.transaction().execute(async (trx) => {
@@ -96,9 +96,7 @@ export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
   })
 }
 
-/**
- * Merges updates of the same message into one, because the update reads the rows when it is sent.
- */
+/** Merges updates of one Slack message, because an update reads the rows when it is sent. */
 async function joinSame(trx: Trx, { id, incidentId, destination, notification }: DueDelivery): Promise<void> {
   if (destination === 'slack.tell') return
   await trx
@@ -113,8 +111,8 @@ async function joinSame(trx: Trx, { id, incidentId, destination, notification }:
 }
 
 /**
- * Releases the channel, which is ready again after that many seconds. Does nothing if the lease has
- * expired.
+ * Releases Slack's channel, which is ready again after that many seconds. Does nothing if the lease
+ * has expired.
  */
 export async function releaseSlackChannel(
   trx: Trx,

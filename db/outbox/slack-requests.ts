@@ -4,8 +4,8 @@ import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 /**
- * Accepts a request of Slack or PagerDuty only once over all processes: false if it is known. A
- * request is remembered for longer than it is accepted by its time, even if clocks differ.
+ * Accepts a request of Slack or PagerDuty only once over all processes: false for a repeat. A
+ * request is remembered for longer than its time stamp is accepted, even if clocks differ.
  */
 export async function takeRequest(db: Db, signature: string): Promise<boolean> {
   const taken = await db
@@ -24,8 +24,8 @@ export async function takeRequest(db: Db, signature: string): Promise<boolean> {
 }
 
 /**
- * Records a suspicious request on the incident whose approval it names, otherwise in the audit log.
- * The number of records is limited against floods.
+ * Records a suspicious request on the incident whose approval the request names, otherwise in the
+ * audit log. The number of records is limited against floods.
  */
 export async function suspectSlackRequest(
   db: Db,

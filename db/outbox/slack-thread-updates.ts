@@ -7,14 +7,14 @@ import type { OutboxDestination } from './destinations.ts'
 
 /**
  * Slack's entries in the outbox. `tell` posts the text of a notification. `root` and `card` contain
- * no text: they update a message from the rows when they are sent, so that several updates become
- * one.
+ * no text: they update a Slack message from the rows when they are sent, so that several updates
+ * become one.
  */
 type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
 /**
- * Posts to Slack: one thread for each incident. Its first message and its approval cards are
- * updated from the rows.
+ * Posts to Slack: one thread for each incident. The first message of a thread and its approval
+ * cards are updated from the rows.
  */
 export const slackDestination: OutboxDestination = {
   // Skips messages about the owner and the ending, because the thread itself shows them.
@@ -54,8 +54,8 @@ const shownAtRoot = new Set<EventKind>([
 ])
 
 /**
- * Makes the Slack messages due that show a new row, in the same transaction, for every writer of
- * such a row.
+ * Makes the Slack messages due that show a new log row, in the transaction of every writer of a
+ * row.
  */
 async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   if (!shownAtRoot.has(event.kind)) return
@@ -64,7 +64,7 @@ async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Pro
     case 'approval_decided':
     case 'approval_expired':
     case 'approval_withdrawn':
-      // Skips the card of a joined question, because it is in the thread of the incident that
+      // Skips the card of a joined question, because the card is in the thread of the incident that
       // asked.
       if (!('joined' in event.metadata))
         stale.push({ destination: 'slack.card', about: { approvalId: event.metadata.approvalId } })

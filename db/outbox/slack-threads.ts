@@ -7,14 +7,14 @@ import type { Db, Trx } from '../connect.ts'
 import { incidentById } from '../incidents/incidents.ts'
 import { systemScope } from '../scope.ts'
 
-/** The place of one of our messages in Slack. */
+/** The place of a message of Nightshift in Slack. */
 type SlackPlace = { channel: string; ts: string }
 
 export type SlackView = {
   incident: Incident
-  /** The hand-over report; null unless the incident is escalated. */
+  /** The report for the person who takes over; null unless the incident is escalated. */
   report: EscalationReport | null
-  /** The approvals, newest first. */
+  /** The approvals of the incident, newest first. */
   approvals: Approval[]
   /** `posted`: whether the thread had a first message, even if Slack has lost it since. */
   thread: { posted: boolean; place: SlackPlace | null }
@@ -30,7 +30,7 @@ export async function slackView(db: Db, incidentId: string): Promise<SlackView |
   return { incident, report, approvals, thread: { posted: thread.posted, place: placeOf(thread) } }
 }
 
-/** Finds the incident of a thread; null for any other thread. */
+/** Finds the incident of a Slack thread; null for a thread of anything else. */
 export async function incidentOfThread(db: Db, place: { channel: string; thread: string }): Promise<Incident | null> {
   const row = await db
     .selectFrom('slackThread')
@@ -53,7 +53,7 @@ async function newestReport(db: Db, incidentId: string): Promise<EscalationRepor
   return (row?.metadata as EventMetadata['escalated'] | undefined)?.report ?? null
 }
 
-/** Finds the message of an approval. Null if there is none; `place` is null if Slack lost it. */
+/** Finds an approval's Slack message, or null. `place` is null if Slack lost the message. */
 export async function slackCard(db: Db, approvalId: string): Promise<{ place: SlackPlace | null } | null> {
   const row = await db.selectFrom('slackCard').selectAll().where('approvalId', '=', approvalId).executeTakeFirst()
   return row ? { place: placeOf(row) } : null

@@ -12,19 +12,19 @@ import { hasDestination } from './destinations.ts'
 
 /**
  * The budget of a night (`page.wake_budget`): how many questions in incidents below critical may
- * wake somebody. The other questions are sent at once to channels that wake nobody, and the morning
- * card lists them. Nothing is delayed if no card would be sent.
+ * wake somebody. Further questions are sent at once to channels that wake nobody, and the morning
+ * card lists them. No question is delayed if no card would be sent.
  */
 
-/** Why a message wakes nobody now. `note`: the row for the log, only once for each question. */
+/** Why a message wakes nobody now. `note`: the log row about this, only once for each question. */
 export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 
 /** Why a budget that is set delays nothing: no card would report the questions. */
 export type IdleBudget = 'the card is off' | 'nobody takes the card'
 
 /**
- * Explains why the budget delays nothing. Null if the budget delays messages, or if no budget is
- * set.
+ * Explains why the budget of wakes delays nothing. Null if the budget delays questions, or if no
+ * budget is set.
  */
 export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   return await db.transaction().execute(async (trx) => {
@@ -36,8 +36,8 @@ export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
 }
 
 /**
- * Explains why a message waits for the morning; null if it does not. `askedAbout`: the question of
- * the message, with the number of its reminder.
+ * Explains why a message waits for the morning; null if it is sent now. `askedAbout`: the question
+ * of the message, with the number of its reminder.
  */
 export async function whyUntilMorning(
   trx: Trx,
@@ -77,7 +77,7 @@ async function hasWaiting(trx: Trx, incidentId: string, since: string): Promise<
   return row !== undefined
 }
 
-/** Whether this question waits, in a night that has not ended. */
+/** Whether this question waits for the morning, in a night that has not ended. */
 export async function waitsForMorning(trx: Trx, approvalId: string): Promise<boolean> {
   const night = nightAt((await readSettings(trx)).value<Hours>('page.night'), await databaseTime(trx))
   if (!night) return false
@@ -104,8 +104,8 @@ async function ofQuestion(
   // Uses up no budget for reminders of a question that was asked by day, because people were
   // notified then.
   if (reminder > 0) return { text: until, note: null }
-  // Locks, so that two simultaneous questions never exceed the budget: the second one waits here
-  // and then counts the first.
+  // Takes a lock, so that two simultaneous questions never exceed the budget: the second waits and
+  // then counts the first.
   await sql`select pg_advisory_xact_lock(hashtextextended('wake budget', 0))`.execute(trx)
   const { count } = await trx
     .selectFrom('questionWake')

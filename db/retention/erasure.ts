@@ -9,8 +9,8 @@ import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * Counts by table the rows that erasing a person would change, and explains why the erasure is
- * refused now. Changes nothing.
+ * Counts by table the rows that an erasure of a person would change, and explains why the erasure
+ * is refused now. Changes nothing.
  */
 export async function previewErasure({ db }: Scope, operatorId: string): Promise<Erasure> {
   return await db.transaction().execute(async (trx) => {
@@ -22,7 +22,7 @@ export async function previewErasure({ db }: Scope, operatorId: string): Promise
 }
 
 /**
- * Raises the limit of a statement's time, because the whole log is read, which takes longer than
+ * Raises the time limit of statements, because an erasure reads all logs, which takes longer than
  * usual statements may.
  */
 const allowLong = (trx: Trx) => sql`set local statement_timeout = '15min'`.execute(trx)
@@ -33,7 +33,7 @@ async function countRows(db: Trx, operatorId: string): Promise<Record<string, nu
   return Object.fromEntries(rows.map(({ ofTable, rows: count }) => [ofTable, count]))
 }
 
-/** Thrown inside the transaction to undo earlier changes to the person. */
+/** Thrown inside the transaction to undo the changes that were already made to the person. */
 class Refused extends Error {
   readonly why: ErasureRefusal
   constructor(why: ErasureRefusal) {
@@ -43,8 +43,8 @@ class Refused extends Error {
 }
 
 /**
- * Replaces a person by a pseudonym, permanently. Signs the person out and disables them. The
- * database function then does the rest, because only it may change rows of chains. Changes
+ * Replaces a person by a pseudonym, permanently. Signs the person out and disables the person. A
+ * database function then does all further work, because only it may change rows of chains. Changes
  * everything or nothing; a refusal contains the reason.
  */
 export async function erasePerson(db: Db, person: OperatorRow, by: { name: string }): Promise<Erasure> {

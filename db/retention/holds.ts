@@ -8,8 +8,8 @@ import type { Scope } from '../scope.ts'
 type Person = { operatorId: string; name: string }
 
 /**
- * Keeps an incident, whatever its age, until the hold is withdrawn. Null if it is already held;
- * `gone` if it was just removed.
+ * Keeps an incident, whatever its age, until the hold is withdrawn. Null if the incident is already
+ * held; `gone` if retention just removed it.
  */
 export async function holdIncident(
   db: Db,
@@ -18,8 +18,8 @@ export async function holdIncident(
   by: Person,
 ): Promise<IncidentHold | 'gone' | null> {
   return await db.transaction().execute(async (trx) => {
-    // Locks the incident, because retention may be removing it. If retention is removing it, the
-    // row is gone once that transaction has committed.
+    // Locks the incident, because retention may be removing it. If so, the row is gone once
+    // retention's transaction has committed.
     const kept = await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forKeyShare().execute()
     if (kept.length === 0) return 'gone'
     const made = await trx
@@ -39,7 +39,7 @@ export async function holdIncident(
   })
 }
 
-/** Withdraws the hold of an incident, so that its age matters again. Null if it is not held. */
+/** Withdraws an incident's hold, so that its age matters again. Null if it is not held. */
 export async function releaseIncident(db: Db, incidentId: string, reason: string, by: Person) {
   return await db.transaction().execute(async (trx) => {
     const ended = await trx

@@ -14,14 +14,14 @@ import type { Scope } from '../scope.ts'
 import { storedSettings } from '../settings.ts'
 
 /**
- * The maximum number of rows that are checked one by one, so that a person gets the count within
+ * Maximum number of rows that are checked one by one, so that a person gets the count within
  * seconds.
  */
 const maxLooked = 5_000
 
 /**
- * Returns the days that apply; null if rows are kept for ever. Reads a stored value in the same way
- * as the database function `retention_days`, which decides.
+ * Returns after how many days rows of a kind are removed; null if they are kept for ever. Reads a
+ * stored value as the database function `retention_days` does, which decides.
  */
 export function daysOf(kind: RetainedKind, stored: ReadonlyMap<string, string>): number | null {
   const { setting, days } = retainedKinds[kind]
@@ -32,8 +32,8 @@ export function daysOf(kind: RetainedKind, stored: ReadonlyMap<string, string>):
 }
 
 /**
- * Counts what would be removed now, by kind. `asked`: values to use instead of a setting before it
- * is changed.
+ * Counts the rows that retention would remove now, by kind. `asked`: values to use instead of a
+ * setting before the setting is changed.
  */
 export async function previewRetention(
   { db }: Scope,
@@ -53,13 +53,13 @@ export async function previewRetention(
   return { items, bodies, lastRound: await lastRound(db) }
 }
 
-/** Reads the last complete round. */
+/** Reads when the last complete round of retention ended. */
 async function lastRound(db: Db): Promise<Retention['lastRound']> {
   const row = await db.selectFrom('retentionRound').select(['endedAt', 'removed']).executeTakeFirst()
   return row?.endedAt ? { endedAt: row.endedAt, removed: row.removed } : null
 }
 
-/** Returns since when no round was completed or begun; null if one was recently. */
+/** Returns since when no round of retention was completed or begun; null if one was recently. */
 export async function retentionIsLate(db: Db, hours: number): Promise<string | null> {
   const row = await db
     .selectFrom('retentionRound')

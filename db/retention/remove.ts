@@ -4,8 +4,8 @@ import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
 /**
- * The size of the first batch. Batches grow while one takes less than its time, and shrink if the
- * database is slow.
+ * Size of the first batch of removed rows. Batches grow while a batch takes less than its time, and
+ * shrink if the database is slow.
  */
 const firstBatch = 20
 const maxBatch = 200
@@ -18,20 +18,20 @@ const batchMs = 60
 const restTimes = 3
 const minRestMs = 20
 /**
- * How many messages or alerts without an incident count as one incident. Such messages and alerts
+ * How many messages or alerts without an incident take the place of one incident in a batch. They
  * are small rows without a log.
  */
 const passingPerIncident = 10
 
 type Removed = { incidents: number; deliveries: number; alerts: number; bodies: number }
 
-/** The state of a round. Each batch passes its size to the next batch. */
+/** The state of a round of retention. Each batch passes its size to the next batch. */
 type Pace = { size: number; signal: AbortSignal }
 
 /**
- * Removes everything that is old enough, in batches with pauses, and records the end. On `signal`
- * stops between two batches. Rows that were removed stay removed, and the next round begins from
- * the start.
+ * Removes all rows that are old enough, in batches with pauses, and records the end of the round.
+ * On `signal` stops between two batches. Rows that were removed stay removed, and the next round
+ * begins from the start.
  */
 export async function removeOld(db: Db, signal: AbortSignal): Promise<Removed> {
   const removed: Removed = { incidents: 0, deliveries: 0, alerts: 0, bodies: 0 }

@@ -1,7 +1,8 @@
 import type { Db, Trx } from '../connect.ts'
 
 /**
- * Finds the tombstone of an incident, with the rule by which it was removed; null if there is none.
+ * Finds the tombstone of an incident, with the rule by which it was removed; null if it was not
+ * removed.
  */
 export async function findTombstone(db: Db | Trx, incidentId: string) {
   const found = await db

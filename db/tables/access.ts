@@ -15,7 +15,7 @@ export type AccessTables = {
     /** Further rights as text, as `domain/decision-right.ts` reads them. */
     rights: ColumnType<string[], string | undefined, string>
     disabledAt: NullableTime
-    /** The person at the identity provider; null for people who were created here. */
+    /** The person's identity provider; null for a person who was created in Nightshift. */
     issuer: ColumnType<string | null, string | null | undefined, never>
     subject: ColumnType<string | null, string | null | undefined, never>
     slackUserId: string | null
@@ -25,7 +25,7 @@ export type AccessTables = {
     id: string
     name: string
     prefix: string
-    /** `sign_in`: made for sessions, and never given to anybody. */
+    /** `sign_in`: the token stands for browser sessions, and was never given to anybody. */
     kind: Generated<'token' | 'sign_in'>
     sha256: string
     role: 'viewer' | 'operator' | 'approver' | 'admin' | 'agent' | 'ingest'
@@ -50,7 +50,7 @@ export type AccessTables = {
     usedAt: NullableTime
   }
   pushKey: { publicKey: string; privateKey: string; createdAt: Time }
-  /** A browser with its push service, and the keys that encrypt messages for it. */
+  /** A person's browser: its address at a push service, and the keys that encrypt messages. */
   pushSubscription: {
     id: string
     operatorId: string
@@ -71,7 +71,7 @@ export type AccessTables = {
     detail: string
     address: string | null
     /**
-     * Set by the database at each insert, like the two columns below. Numbers begin at 1 and have
+     * Set by the database at each insert, like `prevHash` and `hash`. Numbers begin at 1 and have
      * no gaps.
      */
     seq: ColumnType<number, never, never>

@@ -25,8 +25,8 @@ type ApprovalTable = {
   decidedAt: NullableTime
   useBy: NullableTime
   /**
-   * The last time at which the workflow read a decision. If a decision is unread for a minute, the
-   * workflow is woken.
+   * The last time at which the workflow read the approval's decision. If a decision is unread for a
+   * minute, the workflow is woken.
    */
   readAt: NullableTime
   /**
@@ -35,21 +35,21 @@ type ApprovalTable = {
    */
   edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
   editedBy: string | null
-  /** How many reminders were sent: at half of the time to decide, and at nine tenths. */
+  /** How many reminders were sent: one at half of the time to decide, and one at nine tenths. */
   reminded: Generated<number>
   /**
-   * The id of the first approval on a card with several approvals; the first approval has its own
-   * id here. Null if the card has only this approval.
+   * The id of the first approval on a card with several approvals; on the first approval it is its
+   * own id. Null if the card has one approval.
    */
   askedWith: ColumnType<string | null, string | null | undefined, string>
   /**
-   * False while an earlier call of the same card is pending, so that nobody is notified of this
-   * call yet.
+   * False while an earlier call of the card is pending, so that nobody is notified of this call
+   * yet.
    */
   announced: Generated<boolean>
 }
 
-/** Questions to people, their answers, and what they allowed beforehand. */
+/** Questions to people, people's answers, and the grants that people gave beforehand. */
 export type ApprovalTables = {
   approval: ApprovalTable
   approvalDecision: {
@@ -60,10 +60,10 @@ export type ApprovalTables = {
     category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
     via: string
     at: Time
-    /** The end of a denial that is only for some time. */
+    /** The end of a denial that is valid only for some time. */
     askAgainAt: NullableTime
   }
-  /** People who were asked in the order of the configured list. */
+  /** People who were asked one after another, in the order of the configured list. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
   /** Questions of a night with a budget: whether each woke somebody, or waits for the card. */
   questionWake: { approvalId: string; wakes: boolean; at: Time }
@@ -81,7 +81,7 @@ export type ApprovalTables = {
     expiresAt: Deadline
     revokedAt: NullableTime
   }
-  /** Every level that a pair had. The newest is in force. Rows are never changed. */
+  /** Every level that a pair had. The newest level is in force. Rows are never changed. */
   trustChange: {
     id: Generated<number>
     tx: Generated<string>
@@ -95,18 +95,18 @@ export type ApprovalTables = {
     incidentId: string | null
   }
   /**
-   * Kinds of write that people stopped. The reason is in the audit entry of the same transaction.
+   * Kinds of write that people stopped. The reason is in the audit entry of the stop's transaction.
    */
   trustStop: {
     id: string
     tx: Generated<string>
     at: Time
     incidentType: string
-    /** Null stands for every tool that writes. */
+    /** The stopped tool. Null stands for every tool that writes. */
     tool: string | null
     resourceKind: string | null
     resourceId: string | null
-    /** Null if the stop lasts until somebody resumes the writes. */
+    /** The end of the stop. Null if the stop lasts until somebody resumes the writes. */
     until: NullableTime
     setBy: string
     endedAt: NullableTime
@@ -118,14 +118,14 @@ export type ApprovalTables = {
     operatorId: string
     createdAt: Time
     expiresAt: Deadline
-    /** Null in tokens of version 0.1.0, which are valid for either decision. */
+    /** The token's decision. Null in tokens of version 0.1.0, which are valid for either one. */
     decision: 'approve' | 'deny' | null
     /** Null in tokens of version 0.2.0 or older. */
     purpose: TokenPurpose | null
     /** The digest of the decision that the token contains. Null if it contains only yes or no. */
     binds: string | null
     usedAt: NullableTime
-    /** The use that used up the token: a decision, `edit`, or why it became invalid. */
+    /** What used up the token: a decision, `edit`, or the reason why the token became invalid. */
     usedFor: string | null
     /** The digest of the request that used up the token, and its outcome. */
     request: string | null

@@ -8,7 +8,7 @@ type AlertTable = {
   id: string
   source: string
   fingerprint: string
-  /** `unknown`: it is not known whether the alert still fires. */
+  /** `unknown`: nobody knows whether the alert still fires. */
   status: 'firing' | 'resolved' | 'unknown'
   name: string
   labels: Json<Record<string, string>>
@@ -35,9 +35,9 @@ type AlertTable = {
   sender: string | null
   /** The sender that ended the alert, if another sender opened the alert. */
   endedBy: string | null
-  /** The sender's word for an end that proves nothing. */
+  /** The sender's word for an end of the alert that proves nothing. */
   endReason: string | null
-  /** The newest word for the state that is unknown here. */
+  /** The sender's newest word for a state of the alert that Nightshift does not know. */
   stateWord: string | null
 }
 
@@ -65,7 +65,7 @@ type IncidentTable = {
   reopened: Generated<number>
   nextSeq: Generated<number>
   headHash: Generated<string>
-  /** The outcome. Null while the incident is open, and for incidents that version 0.1 closed. */
+  /** The outcome of the incident. Null while it is open, and if version 0.1 closed it. */
   outcome: ResolveOutcome | null
   /** Why the incident was escalated, as a fixed code. */
   category: EscalationCategory | null
@@ -77,7 +77,7 @@ type IncidentTable = {
   remindedAt: NullableTime
   ownerId: string | null
   ownedAt: NullableTime
-  /** Why the incident is investigated only if a person requests it. */
+  /** Why the incident is investigated only if a person requests it; otherwise null. */
   keptReason: string | null
   previousId: string | null
   expectationId: string | null
@@ -85,7 +85,7 @@ type IncidentTable = {
   lookWantedAt: NullableTime
   /** The time at which the watchdog next decides about the incident. */
   checkAt: NullableTime
-  /** Since when a write that an admin did alone waits for a review. */
+  /** Since when a write that an admin did alone waits for a review; null if no write waits. */
   reviewWantedAt: NullableTime
 }
 
@@ -136,7 +136,7 @@ type IncidentEventTable = {
   hash: string
 }
 
-/** A request body with too many alerts to process during its request. */
+/** A request body with too many alerts to process while the sender waits. */
 type WaitingBodyTable = {
   id: Generated<number>
   dialect: string
@@ -149,7 +149,7 @@ type WaitingBodyTable = {
   refused: Generated<number>
   nextAt: Deadline
   receivedAt: Time
-  /** The time at which the body's last part was processed. */
+  /** The time at which a part of the body was last processed. */
   takenAt: NullableTime
   /** The time at which the whole body was processed. */
   endedAt: NullableTime
@@ -170,8 +170,8 @@ export type IncidentTables = {
   alert: AlertTable
   waitingBody: WaitingBodyTable
   /**
-   * Alerts without secrets, in order, until they are processed. `keys`: their senders and
-   * fingerprints.
+   * Alerts without secrets, in order, until they are processed. `keys`: senders and fingerprints of
+   * the alerts.
    */
   waitingPart: { bodyId: number; part: number; alerts: Json<Alert[]>; keys: string[] }
   refusedBody: {
@@ -210,7 +210,7 @@ export type IncidentTables = {
   resultBody: { digest: string; bytes: Buffer; createdAt: Time }
   /** Incidents for which Temporal had no open run when it was checked. */
   runMissed: { incidentId: string; attempt: number; missedAt: Time }
-  /** The service that a run waits for, recorded at each attempt. */
+  /** The service that a run waits for, recorded at each attempt of a step. */
   runWait: { incidentId: string; attempt: number; waitsFor: 'core_api' | 'database'; since: Time; seenAt: Time }
 }
 

@@ -63,7 +63,7 @@ export type InventoryTables = {
     isDryRun: boolean
     entries: number
     state: Generated<'running' | 'done' | 'failed'>
-    /** The current step, of which `done` of `total` entries are processed. */
+    /** The current step of the import, in which `done` of `total` entries are processed. */
     step: Generated<string>
     done: Generated<number>
     total: Generated<number>
@@ -77,7 +77,7 @@ export type InventoryTables = {
   }
 }
 
-/** Resources of every source. `resource` is computed from `resource_source`. */
+/** Resources that sources list. The table `resource` is computed from `resource_source`. */
 export type RegistryTables = {
   registrySource: {
     source: string
@@ -149,7 +149,7 @@ export type SourceTables = {
     workload: string
     goneAt: string | null
   }
-  /** The digest of each cluster's last list. An unchanged list is not merged again. */
+  /** The digest of each cluster's last list of members. An unchanged list is not merged again. */
   clusterListing: { source: string; digest: string }
   /** Counters of the statements of a database server, once a day. */
   statementSnapshot: {
@@ -162,10 +162,10 @@ export type SourceTables = {
     isWhole: boolean
     counts: string
   }
-  /** The silences of each Alertmanager by its last response, one row for each source. */
+  /** The silences of each Alertmanager by its last response, one row for each Alertmanager. */
   sourceSilences: {
     source: string
-    /** The address that was queried. */
+    /** The address of the Alertmanager that was queried. */
     url: string
     triedAt: Deadline
     readAt: NullableTime
@@ -176,7 +176,7 @@ export type SourceTables = {
 }
 
 /**
- * Deployments and changes. There is one row for each resource, or one without a resource if none
+ * Deployments and other changes. A change has a row for each resource, or one row if no resource
  * was found.
  */
 export type ChangeTables = {
@@ -230,7 +230,7 @@ export type DeviceTables = {
     id: string
     resourceKind: 'node' | 'host' | 'vm'
     resourceId: string
-    /** Null if the agent connects to the API. */
+    /** The address of the agent; null if the agent connects to the API. */
     url: string | null
     urlEnv: string | null
     mode: MeshMode
@@ -242,7 +242,7 @@ export type DeviceTables = {
     manifestDays: number
     manifest: ColumnType<Manifest | null, undefined, string>
     manifestExpiresAt: NullableTime
-    /** The hash of the secret with which the device fetches its next manifest. */
+    /** The hash of the secret with which the device gets its next manifest. */
     refreshSha256: ColumnType<string | null, undefined, string | null>
     /** The public key of an agent that connects to the API. */
     agentKey: ColumnType<string | null, undefined, string | null>

@@ -2,7 +2,7 @@ import type { ColumnType, Generated } from 'kysely'
 import type { ModelProtocol } from '../../domain/model-list.ts'
 import type { Deadline, Json, JsonOrDefault, NullableTime, Time } from '../tables.ts'
 
-/** Model servers: learned facts, and runs that use or wait for them. */
+/** Model servers: facts that were learned about them, and runs that use them or wait for them. */
 export type ModelTables = {
   modelProfile: {
     server: string
@@ -36,14 +36,14 @@ export type ModelTables = {
     place: number
     declaredAt: Generated<string>
   }
-  /** Dollars by day (UTC). `assumed`: the part that is for models without a known price. */
+  /** Dollars by day (UTC). `assumed`: the part for models without a known price. */
   modelSpend: { day: string; model: string; type: string; answers: number; cost: string; assumed: string }
   spendNotice: { period: string; percent: number; cap: string; at: Time }
   modelPassport: {
     server: string
     model: string
     grade: string
-    /** A `Passport`. */
+    /** The result of a check: a `Passport`. */
     measured: Json<unknown>
     measuredBy: string
     measuredAt: Time
@@ -56,10 +56,10 @@ export type ModelTables = {
     holder: string
     server: string
     incidentId: string
-    /** The rank in the line. A smaller rank goes first. */
+    /** The rank of the run in the line. A smaller rank goes first. */
     rank: number
     askedAt: Time
-    /** Null while the run waits. */
+    /** The time at which the run got the slot; null while it waits. */
     heldAt: NullableTime
     /** The attempt that uses the slot; null while the slot is kept for the run. */
     token: ColumnType<string | null, string | null | undefined, string | null>

@@ -4,7 +4,7 @@ import type { ReleaseReason } from '../../domain/page-gate.ts'
 import type { DestinationKind, Route } from '../../domain/route.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
-/** Notifications, one row for each attempt. */
+/** Notifications, one row for each attempt to deliver. */
 export type DeliveryTables = {
   delivery: {
     id: Generated<number>
@@ -20,9 +20,9 @@ export type DeliveryTables = {
     leasedUntil: ColumnType<string | null, unknown, unknown>
     finishedAt: NullableTime
     createdAt: Time
-    /** The time after which nothing more is tried, because nobody was reached. */
+    /** The time after which no attempt follows, although the message reached nobody. */
     givenUpAt: NullableTime
-    /** The time at which another destination was notified of the failure. */
+    /** The time at which another destination was notified of the undelivered message. */
     toldElsewhereAt: NullableTime
     /** The latest time at which a delayed page is sent; null for other messages. Never changed. */
     holdUntil: ColumnType<string | null, string | null | undefined, never>

@@ -3,7 +3,7 @@ import type { Json, NullableTime, Time } from '../tables.ts'
 
 /** Tombstones, holds, and the last rounds of removal. */
 export type RetentionTables = {
-  /** One transaction that removed incidents. Only a database function writes this table. */
+  /** A transaction that removed incidents. Only a database function writes the table. */
   removal: { id: number; tx: string; at: string; rule: string; before: string }
   /** The tombstone of a removed incident. */
   removedIncident: { incidentId: string; removalId: number; rows: number; headHash: string; closedAt: string }
@@ -16,17 +16,17 @@ export type RetentionTables = {
     endedAt: NullableTime
     endedBy: string | null
   }
-  /** Bodies of removed incidents, which other rows may still use. */
+  /** Stored texts of removed incidents, which other rows may still use. */
   bodyCandidate: { digest: string; since: Time }
-  /** An erased person. Only a database function writes this table. */
+  /** An erased person. Only a database function writes the table. */
   erasure: { id: number; tx: string; at: string; operatorId: string; pseudonym: string }
   /**
-   * The remains of a chain's row that named an erased person: its hash, and the digest of its
+   * The tombstone of a chain's row that named an erased person: its hash, and the digest of its
    * current content.
    */
   erasedRow: { erasureId: number; ofTable: 'incident_event' | 'audit'; rowId: string; hash: string; digest: string }
   personalColumn: { ofTable: string; ofColumn: string; own: string }
-  /** Written in the role of the owner when a backup is restored. */
+  /** The restoration of a backup, written in the role of the owner. */
   restoration: { id: number; backupAt: string; restoredAt: string }
   retentionRound: {
     singleton: Generated<boolean>

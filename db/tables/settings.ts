@@ -10,7 +10,9 @@ type SitePolicyTables = {
     place: string
     gitCommit: string | null
     text: string
-    /** The permissions that the previous policy did not give. If empty, it applied at once. */
+    /**
+     * Permissions that the previous policy did not give. Without any, the policy applied at once.
+     */
     widens: Generated<string[]>
     readAt: Time
     status: 'waiting' | 'in_force' | 'past'
@@ -18,7 +20,7 @@ type SitePolicyTables = {
     /** The id of the person who accepted the policy. */
     acceptedBy: string | null
   }
-  /** The result of the last read, in one row. */
+  /** The result of the last read of the policy file, in one row. */
   sitePolicyReading: {
     onlyRow: Generated<boolean>
     readAt: Deadline
@@ -27,7 +29,7 @@ type SitePolicyTables = {
   }
 }
 
-/** Settings that people change while Nightshift runs, with every value that they had. */
+/** Settings that people change while Nightshift runs, with every earlier value. */
 export type ConfigTables = SitePolicyTables & {
   platformConfig: {
     key: string

@@ -2,7 +2,7 @@ import type { Generated } from 'kysely'
 import type { PlatformEffect, PlatformEffectEnding } from '../../domain/platform.ts'
 import type { Json, NullableTime, Time } from '../tables.ts'
 
-/** Writes that must happen only once: one under each key, and one at a time for each target. */
+/** Writes that must run only once: one write for each key, and one at a time for each target. */
 export type EffectTables = {
   effect: {
     key: string
@@ -29,7 +29,7 @@ export type EffectTables = {
   }
   targetLease: {
     target: string
-    /** Null if a person's own write of low risk has the lease. `effectKey` is then set. */
+    /** The incident with the lease; null for a person's own write of low risk (`effectKey`). */
     incidentId: string | null
     attempt: number
     callId: string

@@ -22,8 +22,9 @@ type Grading =
 type GradeOutcome = { outcome: 'graded' } | { outcome: 'not_found' | 'conflict'; message: string }
 
 /**
- * Stores a person's grade of the agent's cause, or of a write in shadow. Only the newest grade
- * counts. A cause that is graded as wrong removes the trust in its writes, in this transaction.
+ * Stores a person's grade of a cause that the agent found, or of a write in shadow. Only the newest
+ * grade counts. A cause that is graded as wrong removes the trust in its writes, in this
+ * transaction.
  */
 export async function gradeIncident(db: Db, person: Person, id: string, given: Grading): Promise<GradeOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -33,8 +34,8 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       return { outcome: 'conflict', message: 'no agent named its cause' }
     if (given.callId === null && !closedStatuses.includes(row.status))
       return { outcome: 'conflict', message: 'it is not closed yet, so its cause may change' }
-    // Refuses a grade for an earlier attempt, because it is about the cause that the person saw,
-    // but would affect the current attempt.
+    // Refuses a grade for an earlier attempt. The grade is about the cause that the person saw, but
+    // would affect the current attempt.
     if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
       return {
         outcome: 'conflict',
@@ -81,7 +82,7 @@ async function shadowCall(
   return row ? { callId, attempt, tool: row.tool } : null
 }
 
-/** Lists the grades of an incident's cause, and of its writes in shadow, newest attempt first. */
+/** Lists grades of an incident's cause, and its writes in shadow, newest attempt first. */
 export async function incidentTrust({ db }: Scope, id: string): Promise<IncidentTrust> {
   const { rows } = await sql<ShadowCard>`
     select event.attempt, event.seq, event.at, event.metadata->>'callId' as "callId", event.metadata->>'tool' as tool,
@@ -100,7 +101,7 @@ export async function incidentTrust({ db }: Scope, id: string): Promise<Incident
   return { cause: await causeGradeOf(db, id), shadow: rows }
 }
 
-/** Finds the newest grade of the current attempt's cause; null if there is none. */
+/** Finds the newest grade of the current attempt's cause; null if nobody graded the cause. */
 async function causeGradeOf(db: Db | Trx, id: string): Promise<IncidentTrust['cause']> {
   const { rows } = await sql<{ verdict: CauseGrade; by: string; at: string }>`
     select metadata->>'verdict' as verdict, metadata->>'name' as by, at from incident_event

@@ -6,7 +6,7 @@ import type { Scope } from '../scope.ts'
 import type { SettingsReader } from '../settings.ts'
 
 /**
- * Finds the level of a pair that was set last, under any spelling of its type; null if none was
+ * Finds the level of a pair that was set last, under any spelling of its type; null if no level was
  * set.
  */
 export async function setTrustOf(
@@ -29,14 +29,14 @@ export async function setTrustOf(
 }
 
 /**
- * Whether two spellings are the same incident type, so that the old spelling restores nothing that
- * was lost under the new one.
+ * Whether two spellings mean one incident type, so that the old spelling restores nothing that was
+ * lost under the new spelling.
  */
 const isSameType = (a: string, b: string): boolean => isType(a, b) || isType(b, a)
 
 /**
- * Returns the current level of trust of a tool: the one that was set last, otherwise that of new
- * pairs.
+ * Returns the current level of trust of a pair: the level that was set last, otherwise the level of
+ * new pairs.
  */
 export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsReader): Promise<PairTrust> {
   const set = await setTrustOf(db, pair)
@@ -45,8 +45,8 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
 }
 
 /**
- * Locks a pair until the transaction ends, so that of two transactions that set its level, the
- * second sees the result of the first.
+ * Locks a pair until the transaction ends. Of two transactions that set its level, the second then
+ * sees the result of the first.
  */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(

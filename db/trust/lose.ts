@@ -18,8 +18,8 @@ type Loss = {
   callIds: readonly string[] | 'all'
   why: string
   /**
-   * Set if a person graded the repair. People are then notified even if the pair already needs
-   * approval.
+   * Set if a person graded the repair as wrong. People are then notified even if the pair already
+   * needs approval.
    */
   isSaid?: true
 }
@@ -27,8 +27,8 @@ type Loss = {
 /**
  * Removes trust after one repair that was wrong or did not last. From this transaction on the pair
  * needs approval, and people get one incident about Nightshift itself. A pair that already needs
- * approval loses nothing; people are then notified only of what a person graded as wrong, once for
- * each attempt.
+ * approval loses nothing; people are then notified only of a repair that a person graded as wrong,
+ * once for each attempt.
  */
 export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, isSaid }: Loss): Promise<TrustPair[]> {
   const row = await lockIncident(trx, incidentId)
@@ -78,8 +78,8 @@ async function isToldOf(trx: Trx, { id, attempt }: IncidentRow): Promise<boolean
 }
 
 /**
- * Lists the agent's writes in the attempt, each once. Writes from an older version count as those
- * of a pair that is trusted to act.
+ * Lists the agent's writes in the attempt, each once. A write from an older version counts as a
+ * write of a pair that is trusted to act.
  */
 async function writesOf(trx: Trx, { id, attempt }: IncidentRow): Promise<WriteAtLevel[]> {
   const { rows } = await sql<WriteAtLevel>`
@@ -124,7 +124,7 @@ async function demote(trx: Trx, row: IncidentRow, pair: TrustPair, why: string):
   })
 }
 
-/** The text of the audit entry. `verify` compares its beginning. */
+/** The text of the audit entry. The command `verify` compares its beginning. */
 const lostWords = (incidentId: string, why: string) => `To ${levelAfterLoss} after ${incidentId}: ${why}`
 
 type AboutOurselves = { title: string; text: string }
@@ -163,12 +163,12 @@ async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: A
   )
 }
 
-/** Seconds after which a repair counts as lasting, whatever fires later. */
+/** Seconds after which a repair counts as lasting, whatever alert fires later. */
 const lastedSeconds = 24 * 3600
 
 /**
  * Removes trust because the alert came back after an ending as repaired. The caller holds the
- * incident's lock, and has not reopened it yet.
+ * incident's lock, and has not reopened the incident yet.
  */
 export async function loseRepair(trx: Trx, row: IncidentRow, why: string): Promise<void> {
   if (row.outcome !== 'repaired' || row.closedBy !== 'agent' || row.closedAt === null) return

@@ -16,16 +16,16 @@ import type { SettingsReader } from '../settings.ts'
 import { setPairs } from './levels.ts'
 
 /**
- * Counts the outcomes of the writes that the agent proposed. The outcomes are counted from the log
- * each time and stored nowhere else.
+ * Counts the outcomes of the writes that the agent proposed. They are counted from the logs of
+ * incidents each time and stored nowhere else.
  */
 
-/** One pair; null stands for all. */
+/** One pair; null stands for all pairs. */
 type Question = TrustPair | null
 
 /**
- * Selects calls that the kernel would have allowed or asked about, with their outcomes in the log.
- * Excludes people's own writes.
+ * Selects calls that the kernel would have allowed, or about which it would have asked people, with
+ * their outcomes in the log. Excludes people's own writes.
  */
 function calls(pair: Question): RawBuilder<unknown> {
   const isOfType = pair === null ? sql`` : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]})`
@@ -63,16 +63,16 @@ function calls(pair: Question): RawBuilder<unknown> {
       from spread join incident on incident.id = spread.incident_id where call_id is not null and tool is not null ${isOfTool})`
 }
 
-/** Whether the kernel would have allowed the call, or asked about it. */
+/** Whether the kernel would have allowed the call, or would have asked people about it. */
 const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'write'
   and (metadata->>'verdict' in ('run', 'ask') or metadata->>'code' = 'SHADOW')`)
 
-/** The id of the call. Rows about the whole attempt belong to no call. */
+/** The id of the call that a row belongs to. A row about the whole attempt belongs to no call. */
 const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
 
 /**
- * The attempt of the row. A grade names the attempt that it is about, because a later attempt may
- * be current.
+ * The attempt that a row is about. A grade names its attempt, because a later attempt may be
+ * current.
  */
 const attemptOf = sql.raw(`case kind when 'graded' then (metadata->>'attempt')::int else attempt end`)
 
@@ -101,7 +101,7 @@ async function countedOf(db: Db | Trx, pair: Question): Promise<(TrustPair & Tru
   return rows
 }
 
-/** Reads the record of one pair, including calls from when its type had another spelling. */
+/** Reads the record of one pair, including calls under older spellings of its incident type. */
 export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustRecord> {
   const total = { ...emptyRecord }
   for (const row of await countedOf(db, pair))
@@ -109,10 +109,10 @@ export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustReco
   return total
 }
 
-/** The maximum number of pairs in the list. */
+/** Maximum number of pairs in the list. */
 const maxPairs = 500
 
-/** Lists every pair that was proposed or set. */
+/** Lists every pair that was proposed or whose level was set. */
 export async function standings(scope: Scope, settings: SettingsReader): Promise<PairStanding[]> {
   const [counted, set] = await Promise.all([countedOf(scope.db, null), setPairs(scope)])
   const names = new Map([...set, ...counted].map(({ type, tool }) => [`${type} ${tool}`, { type, tool }]))

@@ -21,24 +21,25 @@ type SetOutcome =
   | { outcome: 'set'; before: PairTrust }
   | { outcome: 'forbidden' | 'conflict' | 'moved_on'; message: string }
 
-/** Computes the digest of a record that somebody saw, so that a change can be detected. */
+/** Computes the digest of a record that a person saw, so that a change can be detected. */
 export const recordDigest = (record: TrustRecord): string => digestOf(record)
 
 type SetTrust = {
   to: TrustLevel
   reason: string
-  /** The digest of the record on the person's screen. */
+  /** The digest of the pair's record on the person's screen. */
   seen: string
   /**
-   * The risk of the tool itself. A person who may not decide about that risk may not let the tool
+   * The risk of the tool itself. A person who may not decide about this risk may not let the tool
    * act.
    */
   risk: string
 }
 
 /**
- * Sets a level on behalf of a person. To raise it, the person needs the right to decide about such
- * a write now, and must have seen the current record. To lower it, neither is needed.
+ * Sets the level of a pair on behalf of a person. To raise the level, the person needs the right to
+ * decide about the pair's writes now, and must have seen the current record. To lower the level,
+ * the person needs neither.
  */
 export async function setTrust(
   db: Db,
@@ -49,7 +50,7 @@ export async function setTrust(
 ): Promise<SetOutcome> {
   return await db.transaction().execute(async (trx) => {
     await lockPair(trx, pair)
-    // Locks the person, so that somebody who is disabled in the meantime grants nothing.
+    // Locks the person, so that somebody who was disabled since the request grants nothing.
     const operator = await lockOperator(trx, person.operatorId)
     if (!operator || operator.disabledAt !== null)
       return { outcome: 'forbidden', message: `${person.name} is disabled` }
@@ -58,8 +59,8 @@ export async function setTrust(
     const isConfirmation = set?.cause === 'upgrade' && before.level === to
     if (set && before.level === to && !isConfirmation)
       return { outcome: 'conflict', message: `the level is ${to} already` }
-    // Treats a level that equals that of new pairs as a raise, because it stays when the level of
-    // new pairs is lowered.
+    // Treats a level that equals the level of new pairs as a raise, because it stays when the level
+    // of new pairs is lowered.
     const isMore = to !== 'shadow' && trustLevels.indexOf(to) >= trustLevels.indexOf(before.level)
     if (isMore) {
       const refused = mayDecideEverywhere(deciderOf(operator), {

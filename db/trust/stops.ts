@@ -25,8 +25,8 @@ import { otherNames } from '../inventory/registry.ts'
 import { recordAudit } from '../log/audit.ts'
 
 /**
- * Lists current stops, the oldest first. The reason of a person is only in the audit log, after the
- * terms.
+ * Lists current stops, the oldest first. The reason of the person is only in the audit log, after
+ * the terms of the stop.
  */
 export async function standingStops(db: Db | Trx): Promise<KindStop[]> {
   const { rows } = await sql<KindStop>`
@@ -45,15 +45,15 @@ export type StoppableCall = { type: string; tool: string; targets: readonly Reso
 
 /**
  * Finds the stop that blocks a write, in the transaction of the policy decision. A person who sets
- * a stop waits for policy decisions in progress, and later ones see the stop. So once it is stored,
- * no write of its kind is asked about or begun.
+ * a stop waits for policy decisions in progress, and later decisions see the stop. Once the stop is
+ * stored, no write of its kind is therefore asked about or begun.
  */
 export async function stopOf(trx: Trx, call: StoppableCall): Promise<KindStop | null> {
   await sql`select pg_advisory_xact_lock_shared(hashtextextended('trust stops', 0))`.execute(trx)
   return await findStop(trx, await standingStops(trx), call)
 }
 
-/** Finds the first stop that applies. A resource is compared by all its names. */
+/** Finds the first stop that applies to a call. A resource is compared by all its names. */
 async function findStop(
   db: Db | Trx,
   stops: readonly KindStop[],
@@ -74,7 +74,8 @@ type StopOutcome =
   | { outcome: 'forbidden' | 'conflict' | 'late'; message: string }
 
 /**
- * Stops a kind of write for the whole installation. Everybody who may decide approvals may do this.
+ * Stops a kind of write for the whole installation. Every person who may decide approvals may stop
+ * it.
  */
 export async function setStop(
   db: Db,
@@ -119,8 +120,8 @@ type ResumeOutcome =
   | { outcome: 'not_found' | 'forbidden' | 'conflict'; message: string }
 
 /**
- * Ends a stop. Needs the right to decide about such a write now, because more is allowed
- * afterwards.
+ * Ends a stop. The person needs the right to decide about a stopped write now, because more is
+ * allowed afterwards.
  */
 export async function resumeStop(
   db: Db,
@@ -150,8 +151,8 @@ export async function resumeStop(
 }
 
 /**
- * Withdraws the agent's questions that a stop blocks, and approvals whose call has not begun.
- * Returns the runs that waited.
+ * Withdraws questions of the agent that a stop blocks, and approvals whose call has not begun.
+ * Returns the runs that waited for them.
  */
 export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   if ((await standingStops(db)).length === 0) return []
@@ -167,7 +168,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   const runs: RunRef[] = []
   for (const { id, incidentId, type, tool, targets } of open) {
     const run = await db.transaction().execute(async (trx) => {
-      // Withdraws nothing if the stop was resumed in the meantime.
+      // Withdraws nothing if the stop was resumed since.
       const stop = await findStop(trx, await standingStops(trx), { type, tool, targets: targets as ResourceRef[] })
       const row = stop && (await lockIncident(trx, incidentId))
       if (row) await withdrawPending(trx, incidentId, `${nameScope(stop)} is ${describeStop(stop)}`, id)
@@ -178,7 +179,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   return runs
 }
 
-/** Lists types of incidents that exist here or have a level: those wanted, and the newest. */
+/** Lists types of incidents that exist or have a level: the wanted types, and the newest types. */
 export async function typesSeen(db: Db, wanted: readonly string[]): Promise<{ isKnown: boolean; types: string[] }> {
   const known = await sql<{ known: boolean }>`
     select exists (select from incident where type = any(${[...wanted]}))

@@ -5,7 +5,7 @@ import type { Trx } from '../connect.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { differs, type Notes } from './findings.ts'
 
-/** A vote according to its row. `at` and `operatorId` are undefined in rows of 0.2 and before. */
+/** A vote by its log row. `at` and `operatorId` are undefined in rows of 0.2 and before. */
 type SaidVote = {
   name: string
   decision: string
@@ -29,9 +29,9 @@ type SaidApproval = {
   decidedAt: string | null | undefined
   useBy: string | null | undefined
   edited: unknown
-  /** The id of the person. Undefined in rows up to 0.2. */
+  /** The id of the person who changed the arguments. Undefined in rows up to 0.2. */
   editedBy: string | null | undefined
-  /** The digests of the attachments of its dry run. */
+  /** The digests of the attachments of the approval's dry run. */
   attachments: string
   shown: string | undefined
   votes: SaidVote[]
@@ -40,7 +40,7 @@ type SaidApproval = {
 const joinDigests = (attachments: readonly { digest: string }[] = []) =>
   attachments.map(({ digest }) => digest).join(' ')
 
-/** Computes from the rows of an incident what they contain about each approval, by its id. */
+/** Computes what the rows of an incident contain about each approval, by the approval's id. */
 export function foldApprovals(events: readonly IncidentEvent[]): Map<string, SaidApproval> {
   const approvals = new Map<string, SaidApproval>()
   const settle = (id: string | null, change: Partial<SaidApproval>) => {
@@ -96,7 +96,7 @@ function voteOf({ actor, metadata }: IncidentEvent<'approval_decided'>): SaidVot
   return { name: nameOf(actor), decision, reason, category, via, operatorId, at, askAgainAt }
 }
 
-/** Applies an extension. In rows of 0.2 the approval and the time are only in the sentence. */
+/** Applies an extension. In rows of 0.2 the approval and its end are only in the sentence. */
 function extend(
   { text, ...said }: IncidentEvent<'noted'>['metadata'],
   settle: (id: string, change: Partial<SaidApproval>) => void,
@@ -107,7 +107,7 @@ function extend(
 }
 
 /**
- * Compares the approvals of an incident with its rows: what was shown, until when, who decided, how
+ * Compares the approvals of an incident with its log: what people saw, until when, who decided, how
  * and why.
  */
 export async function verifyApprovals(
@@ -181,8 +181,8 @@ function holdApproval(row: ApprovalRow, told: SaidApproval, notes: Notes): void 
 }
 
 /**
- * Compares votes. A vote from before 0.3 is identified by name, words and origin; a newer vote also
- * by person and time.
+ * Compares the votes on an approval. A vote from before 0.3 is identified by name, words and
+ * origin; a newer vote also by person and time.
  */
 function holdVotes(approvalId: string, stored: readonly StoredVote[], said: readonly SaidVote[], notes: Notes): void {
   notes.check('votes', stored.length)
@@ -210,7 +210,7 @@ function isSameVote(vote: StoredVote, told: SaidVote): boolean {
   )
 }
 
-/** Converts a time, because the same time is written in several ways. */
+/** Converts a time to milliseconds, because rows write one time in several ways. */
 const toTime = (at: string | null) => at && Date.parse(at)
 
 function inWords(votes: readonly (StoredVote | SaidVote)[]): string {

@@ -3,8 +3,8 @@ import type { Trx } from '../connect.ts'
 import type { Notes } from './findings.ts'
 
 /**
- * Compares writes that have a step key of this incident: each was announced with its action, and
- * ended as its row reports.
+ * Compares effects that have a step key of this incident: each was announced with its action, and
+ * ended as its log row reports.
  */
 export async function verifyEffects(
   trx: Trx,
@@ -38,7 +38,7 @@ function flawOf(
   outcomes: ReadonlyMap<string, string>,
 ): string | null {
   const { key, actionDigest, status } = effect
-  // Recognizes steps of a plan, whose keys begin with the key of the plan.
+  // Recognizes a step of a plan by its key, which begins with the key of the plan.
   const isStep = !started.has(key)
   const event = started.get(key) ?? started.get(key.replace(/:\d+$/, ''))
   if (!event) return 'no row announces this write'

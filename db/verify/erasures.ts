@@ -9,8 +9,8 @@ type Erased = { ofTable: string; rowId: string; hash: string; digest: string }
 type StoredErasure = { id: number; operatorId: string; pseudonym: string; told: string[] }
 
 /**
- * Compares every erasure: an audit entry of the same transaction must have the digest of exactly
- * its tombstones. Each tombstone is compared together with the chain of its row.
+ * Compares every erasure: an audit entry of its transaction must have the digest of exactly its
+ * tombstones. A tombstone is compared together with the chain of its row.
  */
 export async function verifyErasures(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
@@ -38,8 +38,8 @@ export async function verifyErasures(db: Db | Trx): Promise<Findings> {
 }
 
 /**
- * Returns the expected audit entry of an erasure, as the database function `erase_person` writes
- * it.
+ * Returns the audit entry that the database function `erase_person` must have written for an
+ * erasure.
  */
 function wordsOf({ operatorId, pseudonym }: StoredErasure, rows: readonly Erased[]): string {
   const text = rows.map(({ ofTable, rowId, hash, digest }) => `${ofTable} ${rowId} ${hash} ${digest}`).join(',')

@@ -2,14 +2,14 @@ import type { Difference, Findings } from '../../domain/chain.ts'
 import { noFindings } from '../../domain/findings.ts'
 
 /**
- * Collects the results of comparisons: what was checked, the differences, and what old rows leave
- * out.
+ * Collects the results of comparisons: checked rows, differences, and rows about which older rows
+ * lack facts.
  */
 export type Notes = Findings & {
   /** Counts one more row of this kind as checked. */
   check(kind: string, count?: number): void
   differ(subject: string, what: string): void
-  /** Counts one row that the rows of an older version do not describe. */
+  /** Counts one row that could not be compared, because an older version recorded too little. */
   leave(kind: string, count?: number): void
 }
 
@@ -26,7 +26,7 @@ export function takeNotes(): Notes {
   }
 }
 
-/** Formats `expiresAt is "…", the rows say "…"`. */
+/** Formats a difference: `expiresAt is "…", the rows say "…"`. */
 export function differs(field: string, stored: unknown, said: unknown): string {
   const shown = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
   return `${field} is ${shown(stored)}, the rows say ${shown(said)}`

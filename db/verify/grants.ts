@@ -21,9 +21,9 @@ type Row = {
 }
 
 /**
- * Compares standing grants with log and audit log: each was given for the action and state of an
- * approved approval, by one of its approvers, was used as often as rows show, and was ended by a
- * row.
+ * Compares standing grants with log and audit log. Each grant must be for the action and state of
+ * an approved approval, given by one of its approvers, used as often as log rows show, and ended by
+ * a row.
  */
 export async function verifyGrants(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {

@@ -19,12 +19,12 @@ type FoldedIncident = {
   /** `running`: the run works, or waits for a person. */
   status: 'open' | 'running' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
-  /** The text of the closing row, if the incident is closed. */
+  /** The text of the row that closed the incident; null if the incident is open. */
   resolution: string | null
-  /** Undefined if rows of an older version do not contain it. */
+  /** The outcome of the incident. Undefined if rows of an older version do not contain it. */
   outcome: string | null | undefined
   category: string | null | undefined
-  /** The subject according to the first row; null in rows of 0.2 and before. */
+  /** The subject of the incident in its first row; null in rows of 0.2 and before. */
   about: OpenedIncident | null
 }
 
@@ -55,8 +55,8 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
       return event.metadata.action === 'investigate_requested' ? opened : {}
     case 'noted':
       if (event.metadata.code === 'reopened' || event.metadata.code === 'run_lost') return opened
-      // Changes the outcome, because an incident that was resolved otherwise is expected from this
-      // row on.
+      // Changes the outcome: an incident that was resolved in another way is expected from this row
+      // on.
       return event.metadata.code === 'expected_marked' && folded.status === 'resolved' ? { outcome: 'expected' } : {}
     default:
       return {}
@@ -64,9 +64,9 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
 }
 
 /**
- * Compares an incident with its log: first the chain of its rows, then its row, approvals, alerts
- * and effects with what is computed from the rows. Reads one snapshot, so that concurrent writes
- * cause no differences.
+ * Compares an incident with its log: first the chain of the log, then its row, approvals, alerts
+ * and effects with facts that are computed from the log. Reads one snapshot, so that concurrent
+ * writes cause no differences.
  */
 export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings & { events: number }> {
   return await inSnapshot(db, async (trx) => {
@@ -98,7 +98,7 @@ async function holdMissing(trx: Trx, id: string, notes: Notes): Promise<void> {
   else notes.differ(id, 'the incident is missing')
 }
 
-/** Reads everything in `act` at one moment, in the formats of this process. */
+/** Runs all reads of `act` at one moment, with the formats of values that this process uses. */
 export async function inSnapshot<T>(db: Db | Trx, act: (trx: Trx) => Promise<T>): Promise<T> {
   const inPlainStyle = async (trx: Trx) => {
     await sql`
@@ -143,14 +143,14 @@ function holdIncident(
 }
 
 /**
- * Compares alerts: each was received by a row of this incident with these labels. The newest row
- * with its sender and fingerprint shows whether it fires.
+ * Compares the alerts of an incident: each was received by a log row with its labels. The newest
+ * row with its sender and fingerprint shows whether it fires.
  */
 async function verifyAlerts(trx: Trx, id: string, events: readonly IncidentEvent[], notes: Notes): Promise<void> {
   const stored = await trx
     .selectFrom('alert')
     .select(['id', 'source', 'fingerprint', 'labels', 'status'])
-    // Accepts an alert that ended without a row, because another occurrence followed it.
+    // Accepts an alert that ended without a log row, because another occurrence followed it.
     .select(
       sql<boolean>`exists (select from alert as later where later.source = alert.source
         and later.fingerprint = alert.fingerprint and later.id > alert.id)`.as('isFollowed'),

@@ -9,7 +9,7 @@ import { differs, type Notes } from './findings.ts'
 
 /**
  * Compares a person's own write with people and audit log: its run acts in the name of the person
- * in its row. A write that was done alone waits for its review until a row reviews it.
+ * in its row. A write that an admin did alone waits for a review until a row reviews it.
  */
 export async function verifyManualChange(
   trx: Trx,
@@ -56,7 +56,7 @@ async function auditOf(trx: Trx, what: string, subject: string) {
     .execute()
 }
 
-/** Checks that the write that was executed is the requested one, whatever its reason. */
+/** Checks that the executed write is the requested write, whatever its reason. */
 function holdWrites(
   id: string,
   asked: EventMetadata['change_requested'],
@@ -71,13 +71,13 @@ function holdWrites(
 }
 
 /**
- * Checks that an undo requests the call that the row of its write recorded as its undo. To undo a
- * plan, another plan is made for the current state.
+ * Checks that an undo requests the call that the row of the undone write recorded as its undo. To
+ * undo a plan, another plan is made for the current state.
  */
 async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_requested'], notes: Notes): Promise<void> {
   const write = asked.undoes && (await writeByKey(trx, asked.undoes.key))
   const recorded = write?.finished?.metadata.undo
-  // Accepts a missing undo, because retention removed the write, or an erasure removed its undo.
+  // Accepts a missing undo: retention removed the write, or an erasure removed its undo.
   if (!recorded || 'none' in recorded) return
   notes.check('undos')
   const isPlan = 'moves' in recorded.arguments
@@ -87,7 +87,7 @@ async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_reque
   if (!isDeepStrictEqual(wanted, declared)) notes.differ(id, differs('what undoes the write', wanted, declared))
 }
 
-/** Checks that a review is by another person who exists, and who also has an audit entry. */
+/** Checks that a review is by a second person who exists and who also has an audit entry. */
 async function holdReviews(
   trx: Trx,
   id: string,

@@ -10,19 +10,19 @@ import { verifyChanges, verifyKept } from './row-changes.ts'
 
 type Numbered = { cursor: string; verify(db: Db, after: number): Promise<Findings & { last: number | null }> }
 
-/** Parts that are verified page by page after the incidents, in this order. */
+/** Kinds of rows that are verified page by page after the incidents, in this order. */
 const numbered: Numbered[] = [
   { cursor: 'changes~', verify: verifyChanges },
   { cursor: 'removals~', verify: verifyRemovals },
 ]
 
-/** Parts that are verified once, after the last page: rows in their current state. */
+/** Kinds of rows that are verified once, after the last page, in their current state. */
 const atOnce = [verifyErasures, verifyGone, verifyKept, verifyGrants]
 
 /**
- * Verifies the next part of everything that is compared with logs and audit log, except the chain
- * of the audit log itself: first incidents, page by page, then numbered rows. `nextCursor`: where
- * to continue; null after the last page. The API returns pages, and a restore reads all of them.
+ * Verifies the next part of all rows that are compared with logs and audit log, except the chain of
+ * the audit log itself: first incidents, page by page, then numbered rows. `nextCursor`: where to
+ * continue; null after the last page. The API returns pages, and a restore reads all pages.
  */
 export async function verifyNext(db: Db, cursor: string, limit: number): Promise<VerifiedPage> {
   const found = noFindings()
@@ -42,7 +42,7 @@ export async function verifyNext(db: Db, cursor: string, limit: number): Promise
   return { incidents: ids.length, events, nextCursor, ...found }
 }
 
-/** Continues in the list from this place. Returns where it stopped, or null at the end. */
+/** Continues the list from this place. Returns the place of its stop, or null at the end. */
 async function holdNumbered(db: Db, from: number, after: number, found: Findings): Promise<string | null> {
   let start = after
   for (const { cursor, verify } of numbered.slice(from)) {

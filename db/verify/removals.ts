@@ -8,12 +8,12 @@ import { inSnapshot } from './incident.ts'
 type Tombstone = { incidentId: string; rows: number; headHash: string; closedAt: string; isThere: boolean }
 type Removal = { id: number; rule: string; before: string; told: string[]; tombstones: Tombstone[] }
 
-/** The number of removals in one step, which have about ten thousand tombstones. */
+/** Number of removals in one step. They have about ten thousand tombstones. */
 const stepSize = 200
 
 /**
- * Verifies the removals after the removal number `after`: an audit entry of the same transaction
- * must have the digest of exactly these tombstones, and everything with a tombstone must be gone.
+ * Verifies the removals after the removal number `after`: an audit entry of a removal's transaction
+ * must have the digest of exactly its tombstones, and everything with a tombstone must be gone.
  * Returns the last removal; null at the end.
  */
 export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
@@ -77,7 +77,8 @@ async function removalsAfter(trx: Trx, after: number): Promise<Removal[]> {
 }
 
 /**
- * Returns the audit entry that the database function `remove_closed_incidents` must have written.
+ * Returns the audit entry that the database function `remove_closed_incidents` must have written
+ * for a removal.
  */
 function wordsOf({ rule, before, tombstones }: Removal): string {
   const text = tombstones.map((each) => `${each.incidentId} ${each.rows} ${each.headHash} ${each.closedAt}`).join(',')

@@ -6,8 +6,8 @@ import { inSnapshot } from './incident.ts'
 import { type PersonNames, type RowChange, type Rule, rules, type TransactionRows } from './row-rules.ts'
 
 /**
- * Selects a change, the row before it, and whether it was made in a role of the services and not of
- * the owner.
+ * Selects a recorded change, the row before it, and whether it was made in a role of the services
+ * or of the owner.
  */
 const changes = sql`
   select change.id, change.tx::text, change.at::text, change.role, change.of_table, change.row_key, change.op, change.kept,
@@ -19,12 +19,12 @@ const changes = sql`
         and not pg_has_role(made.oid, held.relowner, 'usage')) as is_services
   from row_change as change`
 
-/** The number of changes in one step, which takes about a second. */
+/** Number of changes in one step, which takes about a second. */
 const stepSize = 2_000
 
 /**
- * Compares the changes after the change number `after` with audit log and incident logs. Returns
- * the last change; null at the end.
+ * Compares recorded changes after the change number `after` with audit log and incident logs.
+ * Returns the last change; null at the end.
  */
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
@@ -36,7 +36,7 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
 }
 
 /**
- * Compares the changes to the rows of one incident: its own, its alerts, decision tokens and
+ * Compares recorded changes of an incident's rows: its own row, its alerts, decision tokens and
  * standing grants.
  */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
@@ -73,7 +73,8 @@ async function holdChanges(trx: Trx, changes: readonly RowChange[]): Promise<Fin
 }
 
 /**
- * Whether the change has its entry. A row that Nightshift itself could not have written has none.
+ * Whether the change has its entry in a log. A row that Nightshift itself could not have written
+ * has no entry.
  */
 function isTold(rule: Rule, change: RowChange, told: TransactionRows, names: PersonNames): boolean {
   try {
@@ -115,7 +116,7 @@ async function namesOf(trx: Trx): Promise<PersonNames> {
   }
 }
 
-/** Returns what a credential is for, because its hash tells people nothing. */
+/** Returns what a credential is for, because the hash of the credential tells people nothing. */
 function subjectOf(
   { ofTable, rowKey, kept }: Pick<RowChange, 'ofTable' | 'rowKey' | 'kept'>,
   { key, inPart }: Rule,
@@ -180,8 +181,8 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
 }
 
 /**
- * Describes what is wrong with a row; null if nothing is. A column that was added after the change
- * is in no recorded row and is ignored.
+ * Describes what is wrong with a row; null if nothing is wrong. A column that was added after the
+ * last change is in no recorded row and is ignored.
  */
 function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): string | null {
   if (!op) return 'its creation was not recorded'
@@ -201,7 +202,7 @@ function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): stri
 
 const shorten = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
 
-/** Finds firing alerts without an incident, because their repeats would only be counted. */
+/** Finds firing alerts without an incident. Their repeats would only be counted. */
 async function holdOrphans(trx: Trx, notes: Notes): Promise<void> {
   const orphans = await trx
     .selectFrom('alert')

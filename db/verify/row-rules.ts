@@ -13,7 +13,7 @@ import { describeStopTerms, nameScope, scopeOfRow, stopName } from '../../domain
 import { pairName, trustLevels } from '../../domain/trust.ts'
 import { cleanse } from '../../safety/redact.ts'
 
-/** A change as the database recorded it (migration 0040), with the row before and after it. */
+/** A change of a row as the database recorded it (migration 0040), with the row before it. */
 export type RowChange = {
   id: number
   tx: string
@@ -28,33 +28,33 @@ export type RowChange = {
   kept: Record<string, unknown> | null
 }
 
-/** Rows of the same transaction in the audit log, and in the logs of incidents. */
+/** Rows that the change's transaction wrote to the audit log and to the logs of incidents. */
 export type TransactionRows = {
   audit: { tx: string; what: string; subject: string; who: string; detail: string; isErased: boolean }[]
   events: { tx: string; kind: string; incidentId: string; approvalId: string | null; grantId: string | null }[]
 }
 
-/** Finds the names of people by ids, because the audit log contains names. */
+/** Finds the names of people by their ids, because the audit log contains names. */
 export type PersonNames = { person(operatorId: unknown): string | null; ofToken(tokenId: unknown): string | null }
 
 export type Rule = {
   kind: string
   key: string
-  /** Columns that give no authority and change freely, as in the trigger. */
+  /** Columns that give no authority and may change freely, as in the database trigger. */
   without?: string[]
   /** Columns that are reported as changed but whose values are never shown. */
   secret?: string[]
   /** Set if expired rows are removed without an entry in the audit log. */
   passes?: true
-  /** Set if only changes of some columns are recorded, so that there is no whole row to compare. */
+  /** Set if only changes of some columns are recorded, so that no whole row can be compared. */
   inPart?: true
   /** Whether the audit log has an entry for the change. */
   isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
 }
 
 /**
- * The placeholders that an erasure left in a sentence. A placeholder may stand for one of our own
- * words, because a person's name may be the same.
+ * The placeholders that an erasure left in a sentence. A placeholder may stand for a word of
+ * Nightshift, because an erased name may equal that word.
  */
 const gap = /\[erased\]|erased-[0-9a-z]{8,40}/
 
@@ -71,8 +71,8 @@ function beginsWith({ detail, isErased }: TransactionRows['audit'][number], word
 }
 
 /**
- * Whether an entry exists. `words`: the beginning of the entry, up to its reason, so that an entry
- * about another change of the subject does not match.
+ * Whether the audit log has an entry. `words`: the beginning of the entry up to its reason, so that
+ * an entry about another change of the subject does not match.
  */
 const says = (told: TransactionRows, what: RegExp, subject: unknown, ...words: string[]) =>
   told.audit.some(
@@ -86,7 +86,7 @@ const signedIn = (told: TransactionRows, who: string | null, words = '') =>
 
 /**
  * Converts the JSON of a row to the column names of the code. Checks nothing, because the database
- * wrote it.
+ * wrote the row.
  */
 // biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
 const inCamelCase = (kept: RowChange['kept']): any =>
@@ -99,7 +99,7 @@ const inCamelCase = (kept: RowChange['kept']): any =>
 
 /**
  * Whether the change left all other columns unchanged. A column that was added after the last
- * change is in no row.
+ * change is in no recorded row.
  */
 function changesOnly({ before, kept }: RowChange, columns: readonly string[]): boolean {
   if (!before || !kept) return false
@@ -117,8 +117,8 @@ function grantWords(kept: RowChange['kept']): string {
 }
 
 /**
- * The maximum length of a sign-in through an identity provider: a week, which its words do not
- * contain.
+ * Maximum milliseconds for which a sign-in through an identity provider is valid: a week, which the
+ * text of its audit entry does not contain.
  */
 const maxSignInMs = 7 * 24 * 3_600_000 + 60_000
 
@@ -137,8 +137,8 @@ function isTokenTold(change: RowChange, told: TransactionRows, names: PersonName
 }
 
 /**
- * Whether a decision token has its entry. Each entry is removed after use, so that it covers only
- * one token.
+ * Whether a decision token has its audit entry. A used entry is removed from the list, so that it
+ * covers only one token.
  */
 function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, names: PersonNames): boolean {
   if (op !== 'insert')
@@ -162,8 +162,8 @@ function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, nam
 }
 
 /**
- * Columns that a device itself changes. All others are changed by an admin, with words in the audit
- * log.
+ * Columns that a device itself changes. Only an admin changes all other columns, with an entry in
+ * the audit log.
  */
 const ownWays: [what: RegExp, columns: string[]][] = [
   [/^device\.enrolled$/, ['enrolled_at', 'refresh_sha256', 'agent_key', 'manifest', 'manifest_expires_at']],
@@ -183,8 +183,8 @@ function isDeviceTold(change: RowChange, told: TransactionRows): boolean {
 }
 
 /**
- * Whether a key change has its entry. A key without an end is valid for devices from then on, so
- * the entry must name it.
+ * Whether a change of a mesh key has its entry. Devices accept a key without an end from then on,
+ * so the entry must name the key.
  */
 function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRows): boolean {
   const isEndOnly = before !== null && kept !== null && before.not_after === null && kept.not_after !== null
@@ -198,7 +198,7 @@ function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRow
 const isPolicyTaken = (told: TransactionRows): boolean =>
   told.audit.some(({ what }) => what === 'policy.in_force' || what === 'policy.accepted')
 
-/** Tables with authority, and which row of audit log or log each change needs. */
+/** Tables with authority, and the row of audit log or log that each of their changes needs. */
 export const rules: Record<string, Rule> = {
   operator: {
     kind: 'people',
@@ -281,7 +281,7 @@ export const rules: Record<string, Rule> = {
     kind: 'addresses of credentials',
     key: 'reference',
     inPart: true,
-    // Looks for the reference and the address in the audit text of the source that was set.
+    // Looks for the reference and the address in the audit entry of the source that was set.
     isTold: ({ rowKey, kept }, told) =>
       told.audit.some(({ what, detail }) => {
         const { url, isGiven } = readSourceWords(detail, cleanse(rowKey))
@@ -292,8 +292,8 @@ export const rules: Record<string, Rule> = {
     kind: 'settings',
     key: 'key',
     secret: ['value'],
-    // Accepts a manual SQL statement, which is an allowed way. The revision that the trigger writes
-    // is its entry in the audit log.
+    // Accepts a manual SQL statement, which is an allowed way to change a setting. The revision
+    // that the trigger writes is its entry.
     isTold: ({ isServices, rowKey, kept }, told) =>
       !isServices ||
       told.audit.some(
@@ -319,7 +319,7 @@ export const rules: Record<string, Rule> = {
     isTold: ({ op, kept, before }, told, names) => {
       const { digest, status, accepted_by: id } = kept ?? {}
       const who = names.person(id)
-      // Accepts the end of a policy if another one takes its place in the same transaction.
+      // Accepts the end of a policy if another policy takes its place in the transaction.
       if (status === 'past') return before?.status === 'waiting' ? says(told, /^policy\./, digest) : isPolicyTaken(told)
       if (op === 'insert') return says(told, status === 'waiting' ? /^policy\.waits$/ : /^policy\.in_force$/, digest)
       return told.audit.some(
@@ -373,8 +373,8 @@ export const rules: Record<string, Rule> = {
     kind: 'changes of alerts',
     key: 'id',
     inPart: true,
-    // Requires only that the transaction has a row about an alert. An end without an incident is
-    // only counted, and a firing alert without one is itself a difference.
+    // Requires only that the transaction has a log row about an alert. An end without an incident
+    // is only counted, and a firing alert without an incident is itself a difference.
     isTold: (_change, told) => told.events.some(({ kind }) => kind === 'alert_received' || kind === 'noted'),
   },
 }

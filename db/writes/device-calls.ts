@@ -14,7 +14,7 @@ type CallSubject = {
   capability: string
   argsDigest: string
   rehearse: boolean
-  /** The approval or standing grant on which a device grant is based; null if none is needed. */
+  /** The approval or standing grant on which a device grant is based; null without a grant. */
   authority: string | null
 }
 
@@ -23,9 +23,9 @@ type OpenedCall = CallSubject & { requestId: string; grantId: string | null; beg
 const hex = () => randomBytes(12).toString('hex')
 
 /**
- * Records a call before it is sent. Chooses the request id and grant id once for each key, so that
- * a retry sends the same request under the same grant. Returns the stored row, even if another
- * process stored it.
+ * Records a call to a device before it is sent. Chooses the request id and grant id once for each
+ * key, so that a retry sends the first request again under its grant. Returns the stored row, even
+ * if another process stored it.
  */
 export async function openCall(db: Db, subject: CallSubject): Promise<OpenedCall> {
   await db
@@ -51,8 +51,8 @@ export async function callByKey(db: Db, key: string): Promise<OpenedCall | null>
 }
 
 /**
- * Records the response of the device, and its error code; null if there is no error. Only the first
- * ending is kept.
+ * Records the response of the device, and its error code; null for a success. Only the first ending
+ * of a call is kept.
  */
 export async function closeCall(
   db: Db,
@@ -76,7 +76,7 @@ export async function closeCall(
     .execute()
 }
 
-/** The place of a call in a list, which is sorted by the time of its begin and by its key. */
+/** The place of a call in a list. The list is sorted by the begin of calls and by their keys. */
 type DeviceCallPosition = Pick<DeviceCall, 'begunAt' | 'key'>
 type CallPage = { before?: DeviceCallPosition | null; limit: number }
 
@@ -97,7 +97,7 @@ export async function callsOf({ db }: Scope, deviceId: string, { before, limit }
   return rows.map(({ argsDigest: _, grantId: __, ...row }) => row as DeviceCall)
 }
 
-/** Lists calls to a device with both hashes, newest first. */
+/** Lists calls to a device with the hashes of incident row and device journal, newest first. */
 export async function auditedCalls(
   { db }: Scope,
   deviceId: string,

@@ -16,8 +16,8 @@ export type WriteRecord = {
 }
 
 /**
- * Accepts a write under its idempotency key. True for exactly one caller, who alone may start it.
- * False if the key is known; `effectByKey` then returns the outcome.
+ * Accepts a write under its idempotency key. True for exactly one caller, and only this caller may
+ * start the write. False if the key is known; `effectByKey` then returns the outcome.
  */
 export async function acceptEffect(
   db: Db | Trx,
@@ -34,7 +34,7 @@ export async function acceptEffect(
 
 /**
  * Records the ending of an effect. Only the first ending is kept, so a late response changes
- * nothing. The recorded job is kept too.
+ * nothing. The recorded job also stays.
  */
 export async function finishEffect(
   db: Db | Trx,
@@ -75,7 +75,8 @@ export async function effectByKey(
 }
 
 /**
- * Finds the plan of an effect, which `result` names while the effect runs. Null for a single write.
+ * Finds the plan of an effect. `result` names the plan while the effect runs. Null for a single
+ * write.
  */
 export async function planOfEffect(db: Db, key: string): Promise<string | null> {
   const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
@@ -93,14 +94,14 @@ async function noteOfEffect(db: Db, key: string, note: Record<string, unknown>):
 }
 
 /**
- * Records the plan of a running effect, from which a later reconciliation finds the keys of the
- * steps.
+ * Records the plan of a running effect. A later reconciliation finds the keys of the steps through
+ * the plan.
  */
 export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
   await noteOfEffect(db, key, { proposalId })
 }
 
-/** Records the job of a running effect and its progress, so that a lost job can be queried. */
+/** Records the job of a running effect and its progress, so that code can query a lost job. */
 export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
   await noteOfEffect(db, key, { job })
 }
@@ -118,12 +119,12 @@ export async function runsOfJob(db: Db, name: string, limit: number): Promise<Jo
     .execute()
 }
 
-/** Records the VM as it was before a running effect, for the later comparison. */
+/** Records the state of the VM before a running effect, for a later comparison. */
 export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
   await noteOfEffect(db, key, { before })
 }
 
-/** Records what a write to a database compared, for the later read. */
+/** Records the values that a write to a database compared, for the read that verifies it. */
 export async function noteCompared(db: Db, key: string, compared: Record<string, unknown>): Promise<void> {
   await noteOfEffect(db, key, { compared })
 }
@@ -138,7 +139,7 @@ export async function planUnderWay(db: Db, vmId: string): Promise<string | null>
   return rows[0]?.id ?? null
 }
 
-/** Whether somebody stopped the run that announced this call, or closed its incident. */
+/** Whether somebody stopped the run that announced this call, or closed the run's incident. */
 export async function cancelAsked(db: Db, { incidentId, attempt }: IncidentEvent<'tool_started'>): Promise<boolean> {
   const closed = await db
     .selectFrom('incident')

@@ -5,7 +5,7 @@ import { leaseKeys, leasesOfOthers } from '../inventory/registry.ts'
 
 /**
  * Takes the leases of all targets for one call, or none: false if another incident has one of them.
- * The same incident may take a lease again. A resource with two names is one target. Keys are
+ * An incident may take its own lease again. A resource with two names is one target. Keys are
  * sorted, so that two callers cannot deadlock.
  */
 export async function takeLeases(
@@ -37,8 +37,8 @@ export async function takeLeases(
 }
 
 /**
- * Takes the leases for a person's own write without an incident. The key of the write holds the
- * targets until the write ends.
+ * Takes the leases for a person's own write without an incident. The key of the write has the
+ * leases until the write ends.
  */
 export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: ResourceRef[]): Promise<string | null> {
   const keys = await leaseKeys(trx, targets)
@@ -56,7 +56,7 @@ export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: R
 }
 
 /**
- * Deletes leases of effects that nobody ended, for example because a process died. Waits 15
+ * Deletes leases of effects whose end nobody recorded, for example because a process died. Waits 15
  * minutes, because a running effect is followed for ten.
  */
 async function dropStale(trx: Trx): Promise<void> {
@@ -68,8 +68,9 @@ async function dropStale(trx: Trx): Promise<void> {
 }
 
 /**
- * Releases all leases of an incident. Targets stay leased while one of its writes is running at the
- * platform, even without its run. When that effect ends, `releaseAfterEffect` releases them.
+ * Releases all leases of an incident. A target stays leased while a write of the incident is
+ * running at the platform, even without its run. When this effect ends, `releaseAfterEffect`
+ * releases the lease.
  */
 export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
   await trx

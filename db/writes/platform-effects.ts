@@ -3,7 +3,7 @@ import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '..
 import { cleanse } from '../../safety/redact.ts'
 import type { Db } from '../connect.ts'
 
-/** Records a write before it is sent. True for exactly one caller, who alone may send it. */
+/** Records a write before it is sent. True for exactly one caller, which alone may send it. */
 export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promise<boolean> {
   const row = await db
     .insertInto('platformEffect')
@@ -14,12 +14,12 @@ export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promi
   return row !== undefined
 }
 
-/** Records the task of the platform for a write. */
+/** Records the task at the platform that carries out a write. */
 export async function notePlatformTask(db: Db, key: string, task: string): Promise<void> {
   await db.updateTable('platformEffect').set({ task }).where('key', '=', key).execute()
 }
 
-/** Records the ending of a write. Only the first ending is kept. */
+/** Records the ending of a write at the platform. Only the first ending is kept. */
 export async function endPlatformEffect(db: Db, key: string, { status, detail }: PlatformEffectEnding): Promise<void> {
   await db
     .updateTable('platformEffect')
@@ -29,7 +29,7 @@ export async function endPlatformEffect(db: Db, key: string, { status, detail }:
     .execute()
 }
 
-/** Reads the state of a write; null if none was begun under that key. */
+/** Reads the state of a write at the platform; null if none was begun under this key. */
 export async function platformEffectByKey(db: Db, key: string): Promise<PlatformEffectRow | null> {
   const row = await db
     .selectFrom('platformEffect')

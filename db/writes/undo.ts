@@ -9,7 +9,7 @@ import { append } from '../log/append.ts'
 import { eventByStepKey, eventsOf } from '../log/events.ts'
 import { loseTrust } from '../trust/lose.ts'
 
-/** A write of an incident, with its outcome according to its rows. */
+/** A write of an incident, with its outcome according to the log. */
 export type LoggedWrite = {
   started: IncidentEvent<'tool_started'>
   finished: IncidentEvent<'tool_finished'> | null
@@ -34,7 +34,7 @@ export async function writesOf(db: Db | Trx, incidentId: string): Promise<Logged
   })
 }
 
-/** A requested undo, and how far it is. `unclear`: its outcome is unknown. */
+/** A requested undo and its progress. `unclear`: its outcome is unknown. */
 export type UndoStanding = { incidentId: string; standing: 'under_way' | 'undone' | 'not_done' | 'unclear' }
 
 /**
@@ -67,15 +67,15 @@ function standingOf(
 ): UndoStanding['standing'] {
   if (isUndone) return 'undone'
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return 'under_way'
-  // Treats a missing incident or outcome as not done: the undo was refused, denied or not begun,
-  // and retention removes only incidents that have ended.
+  // Treats a missing incident or outcome as not done: the undo was refused, denied or not begun.
+  // Retention removes only incidents that have ended.
   if (status === null || outcome === null) return 'not_done'
   // Uses the outcome of the write, because people may end an incident while its write runs.
   if (outcome === 'done' && status !== 'escalated') return 'undone'
   return outcome === 'failed' && status === 'cancelled' ? 'not_done' : 'unclear'
 }
 
-/** Finds what the run of a person's own write undoes; null if it undoes nothing. */
+/** Finds the write that the run of a person's own write undoes; null if the run undoes nothing. */
 export async function undoOfRun(db: Db | Trx, incidentId: string): Promise<Undoes | null> {
   const row = await db
     .selectFrom('incidentEvent')
@@ -91,11 +91,11 @@ type UndoNote = {
   actor: string
   text: string
   write: string
-  /** The incident that undoes the write; absent if none was opened. */
+  /** The incident that undoes the write; absent if no incident was opened for it. */
   by?: string
 }
 
-/** Adds a row to the log of the incident in which the write was made. */
+/** Adds a row about an undo to the log of the incident in which the write was made. */
 export async function noteUndo(trx: Trx, { code, actor, text, write, by }: UndoNote): Promise<void> {
   const { incidentId } = parseStepKey(write) ?? {}
   if (incidentId === undefined) return
@@ -118,12 +118,12 @@ type Ended = {
 }
 
 /**
- * Records the outcome of an undo in the log of its write's incident. If the person graded the write
- * as wrong, the tool's record shows that, and the tool loses its trust.
+ * Records the outcome of an undo in the log of the write's incident. If the person graded the write
+ * as wrong, the tool's record shows the grade, and the tool loses its trust.
  */
 export async function endUndo(trx: Trx, ended: Ended): Promise<void> {
   const { undoes, by, actor, name, said, isDone } = ended
-  // Stops if retention has removed the incident and its log in the meantime.
+  // Stops if retention has removed the incident and its log since.
   const there = await trx.selectFrom('incident').select('id').where('id', '=', undoes.incidentId).executeTakeFirst()
   if (!there) return
   const text = isDone

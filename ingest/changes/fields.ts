@@ -19,7 +19,7 @@ export type ChangeDelivery = {
   bytes: Uint8Array
   /** The event, from the sender's header. */
   event: string | null
-  /** The sender's id of this delivery, if all repeats of a delivery have the same id. */
+  /** The sender's id of this delivery, if all repeats of the delivery have this id. */
   key: string | null
 }
 
@@ -64,7 +64,7 @@ type Given = Pick<Change, 'source' | 'at'> & {
   labels: Record<string, unknown>
 }
 
-/** Builds a change, with its texts cut to their limits. */
+/** Builds a change from the given parts, with its texts cut to their limits. */
 export function toChange(given: Given, delivery: string): Change {
   const cap = (text: string | null | undefined): string | null => (text ? capChars(text, maxNameChars) : null)
   return {
@@ -82,8 +82,8 @@ export function toChange(given: Given, delivery: string): Change {
 }
 
 /**
- * Identifies a delivery by the sender's id if that id is authenticated. Otherwise identifies it by
- * content, so that the same content under another id is a repeat.
+ * Identifies a delivery by the sender's id if this id is authenticated. Otherwise identifies the
+ * delivery by its content, so that equal content under another id is a repeat.
  */
 export function deliveryOf({ bytes, event, key }: ChangeDelivery): string {
   if (key !== null) return `key:${sha256(key)}`

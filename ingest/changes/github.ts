@@ -3,7 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
-/** A change, or why this delivery contains none. */
+/** A change, or why the delivery contains no change. */
 type GithubRead = Parameters<typeof toChange>[0] | string
 
 type GithubReader = (body: RawFields, repository: Repository, nowIso: string) => GithubRead
@@ -28,8 +28,8 @@ export function parseGithub(delivery: ChangeDelivery, nowIso: string): ParsedCha
   if (name === null) return { ok: false, reason: 'repository.full_name is missing' }
   const read = reader(body.value, { name, branch: wordIn(fields, 'default_branch'), fields }, nowIso)
   if (typeof read === 'string') return ignoreGithub(read)
-  // Ignores the header with the delivery's id, because it is not signed. The body is signed, and a
-  // repeat has the same body.
+  // Ignores the header with the delivery's id, because the header is not signed. The body is
+  // signed, and a repeat has an equal body.
   return { ok: true, changes: [toChange(read, deliveryOf({ ...delivery, key: null }))], ignored: null }
 }
 
@@ -44,7 +44,7 @@ const githubReaders: Readonly<Record<string, GithubReader>> = {
   workflow_run: readWorkflowRun,
 }
 
-/** States in which another version runs than before. A replaced deployment is `inactive`. */
+/** States after which another version runs than before. A replaced deployment is `inactive`. */
 const githubStates = ['in_progress', 'success', 'failure', 'error']
 
 function readDeploymentStatus(body: RawFields, { name }: Repository, nowIso: string): GithubRead {

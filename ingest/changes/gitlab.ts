@@ -3,7 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { isFields, nameOfShape, type RawFields, readBody } from '../fields.ts'
 import { type ChangeDelivery, deliveryOf, firstLineIn, objectIn, pastMoment, toChange, wordIn } from './fields.ts'
 
-/** A change, or why this delivery contains none. */
+/** A change, or why the delivery contains no change. */
 type GitlabRead = Parameters<typeof toChange>[0] | string
 type GitlabReader = (body: RawFields, project: Project, nowIso: string) => GitlabRead
 type Project = { name: string; branch: string | null; url: string | null }
@@ -64,7 +64,7 @@ function readGitlabPush(body: RawFields, { name, branch, url }: Project, nowIso:
   }
 }
 
-/** States in which a deployment changes something. In `created` and `blocked` nothing runs yet. */
+/** States in which a deployment changes something. In `created` and `blocked` it does not run. */
 const gitlabStates = ['running', 'success', 'failed', 'canceled']
 
 function readDeployment(body: RawFields, { name }: Project, nowIso: string): GitlabRead {

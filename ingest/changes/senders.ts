@@ -28,7 +28,7 @@ const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\
  *
  *   { title, at, resources?: "node:web-1" | ["node:web-1", …], labels?, author?, url?, revision?, environment? }
  *
- * Never throws. A change with the same content, including its time, is a repeat.
+ * Never throws. A change with equal content, including its time, is a repeat.
  */
 export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(bytes)
@@ -47,7 +47,7 @@ export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): 
   return { ok: true, changes, ignored: changes.length === 0 ? 'the list is empty' : null }
 }
 
-/** Returns the change, or what is wrong with it. */
+/** Returns the change; an error text if the object is not a valid change. */
 function readChange(item: RawFields, nowIso: string): Change | string {
   for (const name of ['title', 'at', 'author', 'url', 'revision', 'environment'])
     if (Object.hasOwn(item, name) && item[name] !== null && typeof item[name] !== 'string')
@@ -81,12 +81,13 @@ function readChange(item: RawFields, nowIso: string): Change | string {
     revision: text('revision'),
     environment: text('environment'),
   }
-  // Compares labels as texts, because a value may be nested too deeply to be serialized again.
+  // Compares labels as texts, because the value of a label may be nested too deeply to be
+  // serialized again.
   const said = Object.entries(labels).map(([name, value]) => [name, textOf(value)])
   return toChange(given, sha256(JSON.stringify({ ...given, labels: said })))
 }
 
-/** Returns the names of resources, or what is wrong with them. */
+/** Returns the names of resources; an error text if the value is invalid. */
 function readResources(item: RawFields): string[] | string {
   for (const name of ['resource', 'resources']) {
     const given = Object.hasOwn(item, name) ? item[name] : null
@@ -110,21 +111,21 @@ type ReadHeader = (name: string) => string | undefined
  */
 export type ChangeSender = {
   name: Change['source']
-  /** The header that names the event. The presence of the header identifies this sender. */
+  /** The header that names the event. A delivery with this header is from this sender. */
   eventHeader: string | null
-  /** The header with an id that all repeats of a delivery share. */
+  /** The header with an id that is equal in all repeats of a delivery. */
   keyHeader: string | null
   /**
    * The setting with the secret that authenticates a delivery. If the secret is not set, the
-   * sender's deliveries need a token, like alerts.
+   * sender's deliveries need a token, as alerts do.
    */
   secretSetting: string | null
   /**
-   * Whether the sender of this delivery has the secret. Compares in constant time, before the body
-   * is parsed.
+   * Whether the sender of this delivery knows the secret. Compares in constant time, before the
+   * body is parsed.
    */
   isProven(secret: string, header: ReadHeader, bytes: Uint8Array): boolean
-  /** Parses any bytes into changes or a reason. Has no side effect and never throws. */
+  /** Parses any bytes into changes, or into a reason. Has no side effect and never throws. */
   parse(delivery: ChangeDelivery, nowIso: string): ParsedChanges
 }
 
@@ -158,8 +159,8 @@ const senders: readonly ChangeSender[] = [
 ]
 
 /**
- * Finds the sender of a delivery by the headers; `generic` if none matches. Null if two senders
- * match.
+ * Finds the sender of a delivery by its headers; `generic` if no sender matches. Null if two
+ * senders match.
  */
 export function senderOf(header: ReadHeader): ChangeSender | null {
   const claiming = senders.filter(({ eventHeader }) => eventHeader !== null && header(eventHeader) !== undefined)
@@ -167,7 +168,7 @@ export function senderOf(header: ReadHeader): ChangeSender | null {
   return claiming[0] ?? generic
 }
 
-/** Compares digests, so that the duration reveals neither content nor length. */
+/** Compares digests of two texts, so that the duration reveals neither content nor length. */
 function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(Buffer.from(sha256(given)), Buffer.from(sha256(expected)))
 }
