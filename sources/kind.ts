@@ -119,8 +119,8 @@ export type SourceTool<Ask = AskSource> = {
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * True if the first turn offers this tool only if the runbook names it, in case a runbook fits
-   * the incident.
+   * True if the first turn leaves the tool out when a runbook fits the incident but does not name
+   * the tool.
    */
   isSituational?: boolean
   input: z.ZodObject

@@ -10,7 +10,7 @@ const patienceMs = 3_000
 /** Milliseconds to wait for a model to load, because reading weights from a disk takes time. */
 const loadPatienceMs = 120_000
 const largestList = 8_000_000
-/** Ollama's context window if neither model nor OLLAMA_CONTEXT_LENGTH sets one. */
+/** Ollama's context window if neither model nor environment sets one and memory is small. */
 const ollamaDefault = 4_096
 
 /**

@@ -148,7 +148,7 @@ function reasonOf(body: unknown, statusText: string): string {
     .toWellFormed()
 }
 
-/** Matches the id of a task, UPID:node:pid:pstart:starttime:type:id:user: in hexadecimal. */
+/** Matches a task's id, UPID:node:pid:pstart:starttime:type:id:user: with hexadecimal numbers. */
 const form =
   /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
 

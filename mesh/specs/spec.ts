@@ -63,8 +63,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   /** True if the model gets the tool only through `more_tools`. */
   isRare?: boolean
   /**
-   * True if the first turn offers the tool only if the runbook names it, in case a runbook fits the
-   * incident.
+   * True if the first turn leaves the tool out when a runbook fits the incident but does not name
+   * the tool.
    */
   isSituational?: boolean
   /**

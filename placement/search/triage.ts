@@ -62,7 +62,7 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
 
 /**
  * Searches the best starts with any final hosts. Then searches plans with more and more rounds,
- * until a plan starts as many VMs.
+ * until a plan reaches these starts.
  */
 async function chooseAmongAll(state: SearchState): Promise<void> {
   const { instance, mip } = state
