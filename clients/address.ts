@@ -2,9 +2,9 @@ import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /**
- * Addresses that a request may reach. `loopback`: this machine only. `private`: this machine,
+ * The addresses that a request may reach. `loopback`: only this machine. `private`: this machine,
  * private networks and the internet, because self-hosted receivers are usually internal. `any`:
- * also link-local addresses and cloud metadata, if the setting allows them.
+ * also link-local addresses and cloud metadata, if a setting allows them.
  */
 export type AddressPolicy = 'loopback' | 'private' | 'any'
 
@@ -37,8 +37,8 @@ privateNetworks.addSubnet('198.18.0.0', 15, 'ipv4')
 privateNetworks.addSubnet('fc00::', 7, 'ipv6')
 
 /**
- * Returns the kind of an address literal. `denied` for other text, or for an address that hides
- * another address.
+ * Returns the kind of an address literal. `denied` for any other text, or for an address that hides
+ * another address in it.
  */
 export function kindOfAddress(literal: string): AddressKind {
   const address = literal.replace(/^\[|\]$/g, '').replace(/%.*$/, '')
@@ -72,8 +72,8 @@ function kindIn(address: string, family: 'ipv4' | 'ipv6'): AddressKind {
 }
 
 /**
- * Allows only public targets, because a network translator, and not this machine, decides where
- * such a packet goes.
+ * Allows only public targets. A network translator, and not this machine, decides where a packet to
+ * a translated address goes.
  */
 function kindOfTranslated(inner: string): AddressKind {
   return kindIn(inner, 'ipv4') === 'public' ? 'public' : 'denied'
@@ -85,7 +85,7 @@ function dotted(high: number, low: number): string {
 
 /** Splits a valid IPv6 literal into its eight 16-bit groups. */
 function groupsOf(address: string): number[] {
-  // The URL parser normalizes the address, and writes a dotted end in hexadecimal.
+  // Normalizes the address: the URL parser writes a dotted end in hexadecimal.
   const normal = new URL(`http://[${address}]`).hostname.slice(1, -1)
   const [head = '', tail] = normal.split('::')
   const read = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)))
@@ -95,7 +95,7 @@ function groupsOf(address: string): number[] {
 }
 
 /**
- * Makes a DNS lookup that leaves out the addresses that the policy refuses, so that none is tried.
+ * Makes a DNS lookup without the addresses that the policy refuses, so that none of them is tried.
  * `refuse` makes the error if no address is left.
  */
 export function guardedLookup(policy: AddressPolicy, refuse: (hostname: string) => Error): LookupFunction {

@@ -5,7 +5,7 @@ import type { AddressPolicy } from './address.ts'
 import { HttpError, type HttpRequest, request } from './http.ts'
 
 type CoreOptions = {
-  /** The core API's address without path. Paths include `/api/v1`. */
+  /** The core API's address without a path. The paths of requests include `/api/v1`. */
   baseUrl: string
   apiKey: string
   timeoutMs?: number
@@ -21,9 +21,9 @@ const problem = z.looseObject({
 })
 
 /**
- * Connects to the core API over HTTP. Parts of a path are already encoded. Returns a response of
- * any status. Throws HttpError only for a network error, an absent API, or a success without JSON.
- * No error contains the key.
+ * Connects to the core API over HTTP. Callers encode the parts of a path. Returns a response of any
+ * status. Throws HttpError only for a network error, an absent API, or a success without JSON. No
+ * error contains the key.
  */
 export function createCoreClient(options: CoreOptions): CorePort {
   const base = options.baseUrl.replace(/\/+$/, '')
@@ -67,9 +67,8 @@ export function createCoreClient(options: CoreOptions): CorePort {
 }
 
 /**
- * Whether this status means that the API itself did not respond: a proxy in front of a restarting
- * API, or an API without its database. An API's report on a platform or device behind it is a
- * response.
+ * Whether this status means that the API itself did not respond: a proxy responded for a restarting
+ * API, or the API has no database. A report of the API about a platform or device is a response.
  */
 function isAway(status: number, code: string | undefined): boolean {
   if (code === 'DATABASE_UNAVAILABLE') return true
@@ -77,8 +76,8 @@ function isAway(status: number, code: string | undefined): boolean {
 }
 
 /**
- * Whether the URL parser leaves the URL unchanged. An invented id `..` must not reach another
- * route.
+ * Whether the URL parser leaves the URL unchanged. An invented id such as `..` must not reach
+ * another route.
  */
 function isPlain(text: string): boolean {
   const url = URL.parse(text)

@@ -6,7 +6,7 @@ const maxMs = 24 * 60 * 60 * 1_000
 
 /**
  * Reads the wait that a server requests in `retry-after-ms` or `Retry-After` (seconds or a date).
- * Null without a sensible value. At most a day, because a server must not decide when a run ends.
+ * Null without a sensible value. At most a day: a server must not decide when a run ends.
  */
 export function retryAfterMs(headers: Record<string, string>, nowMs: number): number | null {
   const exact = numberOf(headers['retry-after-ms'])
@@ -61,10 +61,10 @@ export type HttpRequest = {
   timeoutMs: number
   /** The most bytes of the response's body. A larger body gives the error `too_large`. */
   maxBytes: number
-  /** `cut` cuts a longer body instead of refusing it, for callers that need only the status. */
+  /** `cut` shortens a longer body instead of refusing it, for callers that need only the status. */
   overflow?: 'refuse' | 'cut'
   allow: AddressPolicy
-  /** PEM of the trusted authorities, which replace the system's. */
+  /** PEM of the trusted authorities, which replace the system's authorities. */
   ca?: string
   /** PEM of the client certificate that the server requests, and of its key. */
   client?: { cert: string; key: string }
@@ -73,7 +73,7 @@ export type HttpRequest = {
 
 type HttpAnswer = {
   status: number
-  /** The text of the status line, in which some servers write the reason. */
+  /** The text of the status line, in which some servers write the reason of an error. */
   statusText: string
   /** Headers by lower-case name. Repeated headers are joined by `, `. */
   headers: Record<string, string>
@@ -83,15 +83,15 @@ type HttpAnswer = {
 const connectTimeoutMs = 10_000
 
 /**
- * One pool per policy, authority and certificate, so that no policy uses a connection of another
- * policy.
+ * The pools of connections: one per policy, authority and certificate, so that no request uses a
+ * connection that another policy allowed.
  */
 const agents = new Map<string, Agent>()
 
 /**
- * Makes one HTTP exchange: returns the complete response of any status, or throws HttpError.
- * Follows no redirect, decompresses nothing, uses no proxy, sends nothing before the peer's address
- * passed the policy, and never repeats.
+ * Makes one HTTP exchange once: returns the complete response of any status, or throws HttpError.
+ * Follows no redirect, decompresses nothing, and uses no proxy. Sends nothing before the peer's
+ * address passed the policy.
  */
 export async function request(options: HttpRequest): Promise<HttpAnswer> {
   const exchange = beginExchange(options)
@@ -116,14 +116,14 @@ type OpenAnswer = {
   headers: Record<string, string>
   /**
    * The bytes of the body as they arrive. Throws HttpError if the connection breaks, the time is
-   * over, or there are too many bytes.
+   * over, or the body is too large.
    */
   pieces: AsyncIterable<Uint8Array>
 }
 
 /**
- * Works like `request`, but reads the response while it arrives. An error of `read` is thrown
- * unchanged and ends the connection.
+ * Works like `request`, but reads the response while it arrives. Throws an error of `read`
+ * unchanged, and then ends the connection.
  */
 export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer) => Promise<T>): Promise<T> {
   const exchange = beginExchange(options)
@@ -132,7 +132,7 @@ export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer
       throw exchange.toHttpError(error)
     })
     const body: Body = answer.body
-    // Handles this error, because a reader that stops early destroys the body, which must not crash
+    // Handles the body's error: a reader that stops early destroys the body, which must not crash
     // the process.
     answer.body.on('error', () => {})
     try {
@@ -166,8 +166,8 @@ async function* boundedPieces(
 }
 
 /**
- * Yields the lines of a response as they arrive, with the address check, time and limits of
- * `request`. Ends with the response. Throws HttpError, also for a failing status.
+ * Yields the lines of a response as they arrive. Checks the address and limits time and size as
+ * `request` does. Throws HttpError, also for a failing status.
  */
 export async function* streamLines(options: HttpRequest): AsyncGenerator<string> {
   const exchange = beginExchange(options)
@@ -187,8 +187,8 @@ export async function* streamLines(options: HttpRequest): AsyncGenerator<string>
 }
 
 /**
- * Splits a text that comes in pieces into lines. Each piece is searched once, so that an endless
- * line costs only its bytes.
+ * Splits a text that comes in pieces into lines. Searches each piece only once, so that an endless
+ * line costs no more than its bytes.
  */
 export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
@@ -208,8 +208,8 @@ export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
 const withoutReturn = (line: string) => (line.endsWith('\r') ? line.slice(0, -1) : line)
 
 /**
- * Checks the address and starts the time of an exchange. `what` names the exchange in errors,
- * without its path. The caller ends it after the last byte.
+ * Checks the address, and starts the time of an exchange. `what` names the exchange in errors,
+ * without its path. The caller ends the time after the last byte.
  */
 function beginExchange(options: HttpRequest) {
   const url = URL.parse(options.url)
@@ -254,7 +254,7 @@ export async function closeConnections(): Promise<void> {
 
 type Body = AsyncIterable<Uint8Array> & { destroy(): unknown }
 
-/** Reads at most `maxBytes` of a body; the rest is not read. */
+/** Reads at most `maxBytes` of a body; later bytes are not read. */
 async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array; isCut: boolean }> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -269,7 +269,7 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
 }
 
 /**
- * Returns the pool, which checks addresses, for a policy, an authority and a client certificate.
+ * Returns the pool of connections, which checks addresses, for a policy, authority and certificate.
  */
 function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca' | 'client'>): Agent {
   const name = `${policy} ${ca ?? ''} ${client?.cert ?? ''} ${client?.key ?? ''}`
@@ -283,7 +283,7 @@ function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca
     ...client,
   } as buildConnector.BuildOptions)
   const agent = new Agent({
-    // Disables the agent's timeouts, because the request has one for everything.
+    // Disables the pool's own timeouts, because a request has one time limit for everything.
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,
@@ -303,7 +303,7 @@ function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca
   return agent
 }
 
-/** Checks the address that was reached. The DNS lookup has already removed refused addresses. */
+/** Whether the policy allows the reached address. The DNS lookup already removed refused ones. */
 function passes(policy: AddressPolicy, socket: Socket): boolean {
   return socket.remoteAddress !== undefined && allows(policy, socket.remoteAddress)
 }
@@ -317,7 +317,7 @@ const connectCodes = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT'],
 ])
 
-/** Converts any error to an HttpError. */
+/** Converts any error of an exchange to an HttpError. */
 function faultOf(error: unknown, what: string): HttpError {
   const found = causesOf(error)
   const guard = found.find((cause) => cause instanceof HttpError)
@@ -333,8 +333,8 @@ function faultOf(error: unknown, what: string): HttpError {
 type Fault = { code?: unknown; cause?: unknown; errors?: unknown }
 
 /**
- * Lists an error with its causes, including those of an AggregateError from several tried
- * addresses. Checks only the shape of values.
+ * Lists an error with its causes, also the errors in an AggregateError from several tried
+ * addresses. Relies only on the shape of values, not on their classes.
  */
 function causesOf(error: unknown, depth = 0): Fault[] {
   if (error === null || typeof error !== 'object' || depth > 5) return []

@@ -3,7 +3,7 @@ import { manualChangeType } from '../domain/manual-change.ts'
 import { defaultTaskQueue, groupWorkflowId, investigationId } from '../domain/step-key.ts'
 
 /**
- * Starts the run of a write that a person makes directly. A second start has no effect. Throws
+ * Starts the run of a write call that a person makes directly. A second start has no effect. Throws
  * Temporal's error if Temporal cannot be reached.
  */
 export async function startManualChange(

@@ -28,35 +28,35 @@ import { addUsage, boundUsage, type Exchanged } from './chat/usage.ts'
 import { receive } from './http.ts'
 
 type ModelOptions = {
-  /** The address of any chat-completions server, with or without a trailing `/v1`. */
+  /** The address of any chat-completions server, with or without `/v1` at the end. */
   baseUrl: string
-  /** The key. If the key is empty, no credential is sent. */
+  /** The key of the server. If the key is empty, no credential is sent. */
   apiKey: string
   timeoutMs?: number
   /**
-   * The longest silence in milliseconds after a response began. Before the response begins,
-   * `timeoutMs` applies.
+   * The longest silence in milliseconds after a response began. Until it begins, `timeoutMs`
+   * applies.
    */
   stallMs?: number
   maxAnswerBytes?: number
   allow?: AddressPolicy
   /**
-   * Storage for the request shapes that the server accepts. By default they are kept only in this
-   * client.
+   * Storage for the request shapes that the server accepts. By default, the shapes are kept only in
+   * this client.
    */
   memory?: ShapeMemory
 }
 
 /**
- * Request shapes that a server accepts, by model. The functions may not throw. Without a memory,
- * the shapes are found out again.
+ * Storage of the request shapes that a server accepts, by model. The functions must not throw.
+ * Shapes that are not stored are found out again.
  */
 export type ShapeMemory = {
   recall(model: string): Promise<RequestShape>
   keep(model: string, shape: RequestShape): Promise<void>
-  /** Stores abilities of the server that a response showed. */
+  /** Stores abilities of the server that one of its responses showed. */
   note?(model: string, seen: SeenAbilities): Promise<void>
-  /** Stores the model's name in a response. */
+  /** Stores the name that a response gives the model. */
   name?(model: string, answeredAs: string): Promise<void>
 }
 
@@ -69,7 +69,7 @@ export type ModelRequest = {
   maxWithReasoning?: number
   model: string
   signal?: AbortSignal
-  /** The step key, with which a server that supports idempotency bills only one response. */
+  /** The step key. A server that supports idempotency bills only one response for it. */
   idempotencyKey?: string
   /** The schema for a response in text, if the server can enforce one. */
   form?: Record<string, unknown>
@@ -80,19 +80,19 @@ export type ModelRequest = {
 
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
-/** The most changes of one request. A server that refuses more will not accept any. */
+/** The most changes of one request. A server that refuses more shapes will accept none. */
 const maxCorrections = 8
 /** The most bytes of a response without its envelope. */
 const maxAnswerBytes = 2_000_000
 /** Bytes of a stream per byte of a response, because every token has an envelope. */
 const envelopeFactor = 16
-/** Milliseconds to wait for token counts after the end of a response. */
+/** Milliseconds to wait for token counts after a response has ended. */
 const countsMs = 2_000
 
 /**
  * Requests chat completions, streamed if the server supports it. Returns a complete response or
- * throws ModelError, never a part. After a refusal that names a parameter, it changes the request
- * and repeats it at once, a limited number of times. The workflow does all other retries.
+ * throws ModelError, never a part. After a refusal that names a parameter, changes the request and
+ * repeats it at once, a limited number of times. The workflow does all other retries.
  */
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
@@ -115,8 +115,8 @@ export function createModelClient(options: ModelOptions): ModelClient {
         const outcome = await exchange({ server, heard, hide }, asked, shape, repeat)
         const next = repeat < maxCorrections ? nextShape(shape, outcome, asked, tried) : null
         const isRefused = outcome instanceof RefusedRequest
-        // Stores the shape as soon as the server accepts it, or rejects something other than the
-        // request.
+        // Stores the shape as soon as the server accepts it, or fails for another reason than the
+        // shape.
         if (repeat > 0 && !(isRefused && outcome.refusal.status < 429)) await memory.keep(asked.model, shape)
         if (!next) {
           if (isRefused) {
@@ -124,16 +124,16 @@ export function createModelClient(options: ModelOptions): ModelClient {
             throw refusedError(outcome, hide)
           }
           const { isSpentOnReasoning, ...answer } = outcome
-          // Stores a wider shape, because this prompt left no more room. The next one is cut to
-          // leave some.
+          // Stores a wider shape. This prompt left no room for it; the next prompt is cut to leave
+          // some.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
           await memory.note?.(asked.model, seenIn(answer, isStreamed))
           await memory.name?.(asked.model, answer.model)
           return { ...answer, usage: addUsage(answer.usage, spent) }
         }
         if (!isRefused) {
-          // Stores the shape at once, because the next try takes longer, and may be in the next
-          // activity.
+          // Stores the shape at once, because the next try takes longer, and may be made by the
+          // next activity.
           await memory.keep(asked.model, next)
           if (performance.now() - begunMs > timeoutMs / 2) throw spentOnReasoning()
           spent = addUsage(outcome.usage, spent)
@@ -144,11 +144,11 @@ export function createModelClient(options: ModelOptions): ModelClient {
   }
 }
 
-/** Parts of an exchange that are in no body. */
+/** Data of an exchange that no response body contains. */
 type Heard = { reasoning: number; thought: string }
 type Server = { server: OpenAI; heard: Heard; hide: CredentialHider }
 
-/** Characters of the end of the growing response that are kept for display. */
+/** Characters at the end of a growing response that are kept to show them. */
 const maxWritten = 10_000
 
 function hideWritten({ content, call, ...rest }: Writing, hide: CredentialHider): Writing {
@@ -164,13 +164,13 @@ function openServer(
   return new OpenAI({
     baseURL: baseUrlOf(options.baseUrl),
     apiKey: options.apiKey || 'none',
-    // Passes null, so that the SDK does not read these from the environment.
+    // Passes null, so that the SDK does not read these settings from the environment.
     organization: null,
     project: null,
     adminAPIKey: null,
     webhookSecret: null,
     maxRetries: 0,
-    // The timeout of this client ends first; the SDK requires a timeout too.
+    // Exceeds this client's own timeout, which ends first; the SDK requires a timeout too.
     timeout: timeoutMs + 10_000,
     logLevel: 'off',
     fetch: boundedFetch(options, { timeoutMs, heard }, onWriting),
@@ -178,7 +178,7 @@ function openServer(
 }
 
 /**
- * Makes one exchange. Returns a refused request, which may show another shape. Throws any other
+ * Makes one exchange. Returns a refusal, because another shape may be accepted. Throws any other
  * failure.
  */
 async function exchange(
@@ -196,12 +196,12 @@ async function exchange(
     prompt: Buffer.byteLength(JSON.stringify([body.messages, body.tools])),
     maxTokens: shape.limit === 'none' ? 0 : answerTokens(shape, asked.maxTokens, asked.maxWithReasoning),
   }
-  // Changes the key with the shape, because a server that replays by key must not repeat the
+  // Changes the key together with the shape: a server that replays by key must not repeat the
   // response to a request of another shape.
   const key = asked.idempotencyKey && (repeat === 0 ? asked.idempotencyKey : `${asked.idempotencyKey}:${repeat}`)
   try {
-    // Uses `post`, which returns the body that `boundedFetch` assembled. `create` would read the
-    // stream itself.
+    // Uses `post`, which returns the body that `boundedFetch` assembled. `create` would try to read
+    // a stream.
     const answer: unknown = await server.post('/chat/completions', {
       body,
       signal: asked.signal,
@@ -226,8 +226,8 @@ async function exchange(
 }
 
 /**
- * Makes the error for a response that is too large to read, with an estimate of its tokens, because
- * these tokens still cost money.
+ * Makes the error for a response that is too large to read. It has an estimate of the response's
+ * tokens, because these tokens still cost money.
  */
 function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 'said' | 'received'>): ModelError {
   const all = { ...bytes, said: maxAnswerBytes, received: maxAnswerBytes }
@@ -235,7 +235,7 @@ function oversizedError({ message, status }: ModelError, bytes: Omit<Exchanged, 
   return new ModelError('oversized', message, { status, retryable: false, usage })
 }
 
-/** Returns the shape for the next request. Null if none is left. No shape is tried twice. */
+/** Returns the shape for the next request. Null if no untried shape is left. */
 function nextShape(
   shape: RequestShape,
   outcome: ReadAnswer | RefusedRequest,
@@ -282,8 +282,8 @@ function ownMemory(): ShapeMemory {
 }
 
 /**
- * Normalizes an address: `http://host:8000`, `…/`, `…/v1` and `…/v1/` are one server. Keeps a
- * version in another path.
+ * Normalizes a server's address: `http://host:8000`, `…/`, `…/v1` and `…/v1/` are one server. Keeps
+ * a version in another path.
  */
 export function baseUrlOf(text: string): string {
   const trimmed = text.replace(/\/+$/, '')
@@ -291,8 +291,8 @@ export function baseUrlOf(text: string): string {
 }
 
 /**
- * Returns an address that may be stored in a row: without user and query, which may contain
- * credentials.
+ * Returns a server's address as it may be stored in a row: without user and query, which may
+ * contain credentials.
  */
 export function serverName(baseUrl: string): string {
   const { origin, pathname } = new URL(baseUrl)
@@ -312,7 +312,7 @@ function boundedFetch(
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const headers: Record<string, string> = {}
     for (const [name, value] of new Headers(init?.headers)) {
-      // Removes the SDK's telemetry headers. With an empty key, no credential is sent.
+      // Removes the SDK's telemetry headers, and the credential if the key is empty.
       if (name.startsWith('x-stainless-') || (name === 'authorization' && options.apiKey === '')) continue
       headers[name] = value
     }
@@ -336,7 +336,7 @@ function boundedFetch(
       const isEmpty = answer.status === 204 || answer.status === 205
       return new Response(isEmpty ? null : body, {
         status: answer.status,
-        // The SDK reads a body as JSON only by its content type, and a stream has another type.
+        // Sets the type of JSON, by which the SDK parses a body. A stream has another type.
         headers: { ...answer.headers, 'content-type': 'application/json' },
       })
     })
@@ -367,7 +367,7 @@ async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): P
   }
   const text = Buffer.concat(pieces).toString()
   if (answer.status !== 200 || !/^\s*data:/.test(text)) return text
-  // Handles a stream with a wrong content type.
+  // Assembles a stream that was sent with a wrong content type.
   const stream = readStream(bounds.maxBytes)
   stream.feed(text)
   bounds.heard.reasoning = stream.reasoningBytes()

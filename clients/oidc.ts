@@ -10,13 +10,13 @@ export type OidcSettings = {
   scopes: string
   groupsClaim: string
   roles: Record<string, PersonRole>
-  /** The public address of this server, to which the provider redirects people. */
+  /** The public address of Nightshift, to which the provider redirects people. */
   publicUrl: string
 }
 
 /**
- * `refused`: the provider refused, or its response was rejected. `unreachable`: no connection.
- * Never contains the provider's text.
+ * A failed sign-in. `refused`: the provider refused, or its response was rejected. `unreachable`:
+ * no connection to the provider. The error never contains the provider's text.
  */
 export class OidcError extends Error {
   override name = 'OidcError' as const
@@ -29,7 +29,7 @@ export class OidcError extends Error {
 
 export type Oidc = {
   settings: OidcSettings
-  /** Returns the address of the provider for a browser that has this secret. */
+  /** Returns the provider's address to which a browser with this secret is redirected. */
   start(secret: string): Promise<URL>
   /** Returns the person who signed in, if this browser has the secret. */
   finish(secret: string, query: string): Promise<Identity>
@@ -37,15 +37,15 @@ export type Oidc = {
 
 const answerWithinSeconds = 5
 /**
- * Milliseconds after which a provider's settings are read again. The settings rarely change, and
- * keys are fetched again for an unknown key anyway.
+ * Milliseconds after which a provider's settings are read again. Settings rarely change, and an
+ * unknown key makes the keys be fetched again anyway.
  */
 const rediscoverAfterMs = 3_600_000
 const callbackPath = '/auth/oidc/callback'
 
 /**
- * Makes the code flow with PKCE. Discovery waits for the first use, because the provider may be
- * down at the start.
+ * Makes the code flow with PKCE. Reads the provider's settings only at the first sign-in, because
+ * the provider may be down at the start.
  */
 export function createOidc(settings: OidcSettings): Oidc {
   let known: { configuration: Promise<openid.Configuration>; atMs: number } | null = null
@@ -53,7 +53,7 @@ export function createOidc(settings: OidcSettings): Oidc {
     if (known && performance.now() - known.atMs < rediscoverAfterMs) return known.configuration
     const mine = { configuration: discover(settings), atMs: performance.now() }
     known = mine
-    // Does not cache a failure, so that the next person tries again.
+    // Drops a failure, so that the next person tries again.
     mine.configuration.catch(() => {
       if (known === mine) known = null
     })
@@ -86,8 +86,8 @@ export function createOidc(settings: OidcSettings): Oidc {
         const told = toldIn(claims, settings.groupsClaim)
         if ((told.groups !== null && told.name !== null) || !config.serverMetadata().userinfo_endpoint)
           return identityOf(told)
-        // In the code flow, the provider returns a scope's claims here and not in the token (OpenID
-        // Connect Core, 5.4).
+        // Reads the user info: in the code flow, the provider returns a scope's claims there and
+        // not in the token (OpenID Connect Core, 5.4).
         const more = await openid.fetchUserInfo(config, answer.access_token, claims.sub)
         const { name, groups } = toldIn({ ...more, sub: claims.sub, iss: claims.iss }, settings.groupsClaim)
         return identityOf({ ...told, name: told.name ?? name, groups: told.groups ?? groups })
@@ -96,8 +96,8 @@ export function createOidc(settings: OidcSettings): Oidc {
 }
 
 /**
- * Derives state, nonce and verifier of one sign-in from the browser's secret. The response for
- * another browser then has the wrong state, and a sign-in that is not completed stores nothing.
+ * Derives state, nonce and verifier of one sign-in from the browser's secret. In another browser
+ * the response then has the wrong state. A sign-in that is not completed stores nothing.
  */
 function part(secret: string, what: 'state' | 'nonce' | 'verifier'): string {
   return createHmac('sha256', secret).update(what).digest('base64url')
@@ -114,7 +114,7 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promi
       timeout: answerWithinSeconds,
       [openid.customFetch]: asked,
       // Checks signatures even over TLS. Without TLS (config/settings.ts allows that only on this
-      // machine) they are the only proof.
+      // machine), signatures are the only proof.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [openid.allowInsecureRequests] : [])],
     },
   )
@@ -149,7 +149,7 @@ type Told = { issuer: string; subject: string; name: string | null; groups: stri
 
 function toldIn(claims: Record<string, unknown>, groupsClaim: string): Told {
   const { iss, sub, preferred_username, email, email_verified, name } = claims
-  // Ignores an unverified address, because it may belong to another person, and rows would show it
+  // Ignores an unverified email address: it may belong to another person, and rows would show it
   // like a name.
   const address = email_verified === true || email_verified === 'true' ? email : null
   const called = [preferred_username, address, name].find((each) => typeof each === 'string' && each !== '')
@@ -165,9 +165,7 @@ function identityOf({ issuer, subject, name, groups }: Told): Identity {
   return { issuer, subject, name: name ?? '', groups: groups ?? [] }
 }
 
-/**
- * Reads the claim by its name, or by a path such as `realm_access.roles`. Null if there is none.
- */
+/** Reads the claim by its name, or by a path such as `realm_access.roles`. Null if it is absent. */
 function groupsIn(claims: object, claim: string): string[] | null {
   let value: unknown = (claims as Record<string, unknown>)[claim]
   if (value === undefined) {

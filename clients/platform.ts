@@ -15,7 +15,7 @@ import { HttpError, request } from './http.ts'
 type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
 
 /**
- * A refusal of the platform: an unknown object, a key that was used for another body, or an error
+ * A refusal of the platform: an unknown object, a key that was used with another body, or an error
  * in the platform.
  */
 export class PlatformError extends Error {
@@ -32,21 +32,21 @@ export class PlatformError extends Error {
 }
 
 export type PlatformClient = {
-  /** A sentence for readers of a plan about what the platform's sizes leave out. */
+  /** A sentence for readers of a plan: what the platform's sizes of VMs leave out. */
   sizeNote?: string
   inventory(signal?: AbortSignal): Promise<Inventory>
   converge(shardId: string, key: string): Promise<EffectAnswer>
-  /** Previews a convergence. Null if the platform does not support this. */
+  /** Lists what a convergence would change. Null if the platform does not support this. */
   wouldConverge(shardId: string, signal?: AbortSignal): Promise<ConvergeDryRun | null>
   startVm(vmId: string, host: string, key: string): Promise<EffectAnswer>
   /** Stops or restarts a VM. `failed` if the platform does not support this. */
   powerVm(vmId: string, action: Exclude<VmAction, 'start'>, host: string, key: string): Promise<EffectAnswer>
   migrateVm(vmId: string, move: { from: string; to: string }, key: string): Promise<EffectAnswer>
-  /** Returns the outcome of a write. Null if its key was never accepted. */
+  /** Returns the outcome of a write call. Null if the platform never accepted its key. */
   effect(key: string): Promise<EffectAnswer | null>
 }
 
-/** Statuses for a request that a platform does not support. */
+/** HTTP statuses with which a platform responds to a request that it does not support. */
 const cannot = [404, 405, 501]
 
 /**

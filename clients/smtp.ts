@@ -2,14 +2,14 @@ import { connect, isIP, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { allows, guardedLookup } from './address.ts'
 
-/** A mail server. `tls`: from the start, by required STARTTLS, or none. */
+/** A mail server. `tls`: TLS from the start, required STARTTLS, or no TLS. */
 type MailServer = {
   host: string
   port: number
   tls: 'starttls' | 'tls' | 'none'
   user: string | null
   password: string | null
-  /** PEM of the trusted authorities, which replace the system's. */
+  /** PEM of the trusted authorities, which replace the system's authorities. */
   ca: string | null
 }
 
@@ -26,14 +26,14 @@ type Mail = {
 }
 
 /**
- * `later`: the same mail may be accepted later (4xx, no connection). `status`: the server's code,
- * if it responded.
+ * A mail was not sent. `later`: the server may accept the mail later (4xx, no connection).
+ * `status`: the server's code, if it responded.
  */
 export class SmtpError extends Error {
   override name = 'SmtpError' as const
   readonly later: boolean
   readonly status: number | null
-  /** The server's own text, unchanged. */
+  /** The server's response, unchanged. */
   readonly said: string
   constructor(message: string, later: boolean, status: number | null = null, said = '') {
     super(message)
@@ -45,8 +45,8 @@ export class SmtpError extends Error {
 
 /**
  * Sends a mail over one connection, whose peer passed the address policy of webhooks. Returns the
- * server's text and the refused recipients. Throws SmtpError. No name, address or text can add a
- * line, because the library folds and encodes headers, and doubles a dot at the start of a line.
+ * server's response and the refused recipients. Throws SmtpError. No name, address or text can add
+ * a line: the library folds and encodes headers, and doubles a dot at the start of a line.
  */
 export async function sendMail(
   server: MailServer,
@@ -63,14 +63,14 @@ export async function sendMail(
     const transport = createTransport({
       host,
       port,
-      // Uses this socket, because the library's connection checks no address policy.
+      // Uses the opened socket, because the library's own connection checks no address policy.
       getSocket: (_options, callback) => callback(null, { connection: opened }),
       secure: tls === 'tls',
       requireTLS: tls === 'starttls',
       ignoreTLS: tls === 'none',
       tls: { minVersion: 'TLSv1.2', ...(isIP(host) === 0 && { servername: host }), ...(ca && { ca }) },
-      // Forces the sign-in, because otherwise a server that does not request one would get the mail
-      // without it.
+      // Forces the sign-in, because a server that does not request a sign-in would otherwise get
+      // the mail without it.
       ...(user !== null && { auth: { user, pass: password ?? '' }, forceAuth: true }),
       disableFileAccess: true,
       disableUrlAccess: true,
@@ -99,10 +99,10 @@ function open(host: string, port: number, signal: AbortSignal): Promise<Socket> 
   const socket = connect({ host, port, lookup: guardedLookup('private', refused), autoSelectFamily: true })
   const stop = () => socket.destroy(new SmtpError('the mail server did not answer in time', true))
   signal.addEventListener('abort', stop, { once: true })
-  // Keeps this handler, because the library adds its handler a moment later.
+  // Keeps this handler, because the library adds its own handler a moment later.
   socket.on('error', reject)
   socket.once('connect', () => {
-    // Checks the address that was reached. The DNS lookup has already removed refused addresses.
+    // Checks the reached address. The DNS lookup has already removed refused addresses.
     if (socket.remoteAddress && allows('private', socket.remoteAddress)) return resolve(socket)
     socket.destroy()
     reject(refused())

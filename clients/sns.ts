@@ -1,8 +1,8 @@
 import { request } from './http.ts'
 
 /**
- * Reads an address of SNS that `ingest/sns.ts` allowed, without redirects. The text is null for any
- * status but 200.
+ * Reads an address of SNS that `ingest/sns.ts` has allowed, without redirects. `text` is null for
+ * any status but 200.
  */
 export type AskSns = (url: string) => Promise<{ status: number; text: string | null }>
 

@@ -7,7 +7,7 @@ import { Connection, isGrpcServiceError } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 import { isUnknownSigner } from '../domain/unknown-signer.ts'
 
-/** Tries a connection: name, port, TLS, HTTP/2. Null for a connection that works. */
+/** Tries a connection to Temporal: name, port, TLS, HTTP/2. Null if the connection works. */
 async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
   const failure = await openOnce(settings, withinMs)
   return failure ? await explain(settings, failure, withinMs) : null
@@ -29,7 +29,7 @@ function openOnce(settings: TemporalSettings, withinMs: number): Promise<Failure
       socket.destroy()
       resolve(failure)
     }
-    // The first frame of an HTTP/2 server, which has checked the client's certificate by then.
+    // Waits for the server's first frame of HTTP/2, which follows its check of the certificate.
     session.once('remoteSettings', () => end(null))
     const fail = (error: NodeJS.ErrnoException) => end({ code: error.code ?? '', message: error.message })
     session.on('error', fail)
@@ -49,7 +49,7 @@ function tlsOptions({ address, tls }: TemporalSettings): ConnectionOptions {
     ...(ca && { ca: Buffer.from(ca) }),
     ...(pair && { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) }),
     ...(name && { checkServerIdentity: (_: string, certificate) => checkServerIdentity(name, certificate) }),
-    // A numeric address is not a valid server name for TLS.
+    // Leaves out a numeric address, which is not a valid server name for TLS.
     servername: name ?? (isIP(host) ? '' : host),
     ALPNProtocols: ['h2'],
   }
@@ -128,11 +128,11 @@ function explainTls(settings: TemporalSettings, { code, message }: Failure, show
   }
 }
 
-/** Returns the server's certificate, trusted or not. Null if the server does not use TLS. */
+/** Returns Temporal's certificate, trusted or not. Null if Temporal does not use TLS. */
 function shownCertificate(settings: TemporalSettings, withinMs: number): Promise<X509Certificate | null> {
   const { host, port } = hostAndPort(settings.address)
   return new Promise((resolve) => {
-    // Accepts any certificate, only to describe it. Nothing is sent over this connection.
+    // Accepts any certificate, only to describe it. No request is sent over this connection.
     const socket = openTls({ ...tlsOptions(settings), host, port, rejectUnauthorized: false, timeout: withinMs }, () =>
       end(socket.getPeerX509Certificate() ?? null),
     )
@@ -153,7 +153,7 @@ function hostAndPort(address: string): { host: string; port: number } {
 
 const inOneLine = (name: string) => name.replaceAll('\n', ', ')
 
-/** The problem that blocks the connection to Temporal, and the remedy, which names the setting. */
+/** The problem that blocks the connection to Temporal, and the remedy, which names a setting. */
 type Trouble = {
   what: string
   remedy: string
@@ -172,7 +172,7 @@ export class TemporalError extends Error {
 
 /**
  * Makes the error that the namespace belongs to another Nightshift, whose workers would take this
- * work.
+ * one's work.
  */
 export function foreignNamespace({ namespace, address }: TemporalSettings, cause: unknown): TemporalError {
   const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, which has another database`
@@ -182,16 +182,14 @@ export function foreignNamespace({ namespace, address }: TemporalSettings, cause
 
 /**
  * Checks on a separate connection what blocks Temporal: name, port, TLS, key, namespace. Null if
- * Temporal responds for the namespace. The SDK's two clients mostly report only "no connection
- * before the deadline", and differ from each other.
+ * Temporal responds for the namespace. The SDK's two clients differ, and mostly report only "no
+ * connection before the deadline".
  */
 export async function troubleWith(settings: TemporalSettings, withinMs = 5_000): Promise<Trouble | null> {
   return (await handshake(settings, withinMs)) ?? (await refusal(settings, withinMs))
 }
 
-/**
- * Runs `connect`. If Temporal fails, throws what blocks it, and at once if waiting would not help.
- */
+/** Runs `connect`. If Temporal fails, throws the problem, and at once if waiting would not help. */
 export async function explainTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
   const before = await troubleWith(settings)
   if (before && !before.mayPass) throw new TemporalError(before)
@@ -204,10 +202,10 @@ export async function explainTrouble<T>(settings: TemporalSettings, connect: () 
 }
 
 /**
- * Runs `work` when the complete server knows the namespace. A new namespace can be described at
- * once, but parts of the server that keep namespaces in memory reload them every few seconds and
- * return NOT_FOUND until then. Repeats for `patienceMs`, then throws the last error. `work` may be
- * done partly and then again.
+ * Runs `work` as soon as the complete Temporal server knows the namespace. A new namespace can be
+ * described at once. Parts of the server that keep namespaces in memory reload them every few
+ * seconds, and return NOT_FOUND until then. Repeats `work` for `patienceMs`, then throws the last
+ * error. A failed `work` may be partly done before it is repeated.
  */
 export async function onceNamespaceIsKnown<T>(work: () => Promise<T>, patienceMs = 30_000): Promise<T> {
   const until = performance.now() + patienceMs
@@ -222,7 +220,7 @@ export async function onceNamespaceIsKnown<T>(work: () => Promise<T>, patienceMs
   }
 }
 
-/** Status codes of gRPC. */
+/** The status codes of gRPC that are checked below. */
 const notFound = 5
 const permissionDenied = 7
 const unauthenticated = 16
@@ -262,7 +260,7 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
   }
 }
 
-/** Temporal's address and identity, in the form that client and worker connections accept. */
+/** Temporal's address and credentials, in the form that client and worker connections accept. */
 export type TemporalSettings = {
   /** The address as `host:port`. */
   address: string
@@ -276,11 +274,11 @@ export type TemporalSettings = {
         serverRootCACertificate?: Uint8Array
         clientCertPair?: { crt: Uint8Array; key: Uint8Array }
       }
-  /** Headers of each call. */
+  /** Headers of each call to Temporal. */
   metadata?: Record<string, string>
 }
 
-/** Returns the options for both kinds of connection. */
+/** Returns the options for the connections of clients and workers. */
 export function connectionOptions({ address, apiKey, tls, metadata }: TemporalSettings) {
   return { address, tls, ...(apiKey && { apiKey }), ...(metadata && { metadata }) }
 }

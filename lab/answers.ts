@@ -2,9 +2,7 @@ import type { Context } from 'hono'
 import type { z } from 'zod'
 import { nameFaults } from '../domain/schema-faults.ts'
 
-/**
- * Parses the body of a request. Returns a 400 response that names the fault if the body is invalid.
- */
+/** Parses the body of a request. Returns a 400 response that names the fault of an invalid body. */
 export async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {
   let json: unknown
   try {

@@ -9,15 +9,15 @@ import type { NodePlan } from './topology.ts'
 /** The path, relative to the node's directory, of the log that a service writes before it ends. */
 export const appLogFile = 'logs/app.log'
 
-/** The character that begins a terminal control sequence. */
+/** The character with which a control sequence of a terminal begins. */
 const control = '\u001b'
-/** Characters that reverse the direction of the text after them, and restore the direction. */
+/** Characters that reverse the direction of the text behind them, and restore the direction. */
 const [rightToLeft, back] = ['\u202e', '\u202c']
 
 /**
- * Appends hostile text to the service log, for the model that reads it: instructions, a fake end of
- * the data, escape sequences that clear a screen, and text that is shown in another order. Also
- * adds a password, because real services log passwords.
+ * Appends hostile text to the service log, for the model that reads the log: instructions, a fake
+ * end of the data, escape sequences that clear a screen, and text that is shown in another order.
+ * Also adds a password, because real services log passwords.
  */
 export function writeOrders(lab: Lab, node: NodePlan): void {
   const at = new Date().toISOString()
@@ -60,7 +60,7 @@ export function limitLifetime(lab: Lab, node: string): void {
 
 type Lives = { begun: number; ended: number; isLimited: boolean }
 
-/** Counts the starts and the ends of the service in the service's own log. */
+/** Counts the starts and ends of the service by the lines in its own log. */
 export function restartCounts(lab: Lab, node: string): Lives {
   const lines = textOf(lab, node, appLogFile).split('\n')
   const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length
@@ -76,16 +76,16 @@ function textOf(lab: Lab, node: string, file: string): string {
 }
 
 /**
- * The log of tracing that somebody forgot to turn off. The node writes to the file while the file
- * exists. No clean-up includes its directory.
+ * The trace log, for tracing that somebody forgot to turn off. The node writes the file while the
+ * file exists. No clean-up includes its directory.
  */
 export const traceLog = 'log/trace.log'
 
 const secondsPerDay = 86_400
 
 /**
- * Turns tracing on, and creates `bytes` of older trace files, one for each past day. Returns all
- * files, relative to the node's directory.
+ * Turns tracing on, and creates `bytes` of older trace files, one for each past day. Returns the
+ * paths of all trace files, relative to the node's directory.
  */
 export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
   const root = nodeDirectory(lab, node.id)
@@ -104,14 +104,14 @@ export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFi
 }
 
 const everyMs = 500
-/** The most bytes that one round reads from a file; the next round reads the rest. */
+/** The most bytes that one round reads from a log file; later rounds read the remaining bytes. */
 const maxBytes = 256 * 1_024
 
 type File = { path: string; instance: string; from: number }
 
 /**
- * Sends the web nodes' logs to a VictoriaLogs, line by line as a log collector does, until the lab
- * ends. Sends refused lines again.
+ * Sends the web nodes' logs to a VictoriaLogs, line by line like a log collector, until the lab
+ * ends. Lines that the server refused are sent again.
  */
 export function shipLogs(lab: Lab, nodes: readonly { id: string; instance: string }[], url: string): void {
   const files = nodes.map(
@@ -145,7 +145,7 @@ async function ship(file: File, url: string): Promise<void> {
 }
 
 /**
- * Reads the lines written since the last read. A file that became shorter is read from its start.
+ * Reads the lines written since the last read. A shorter file than before is read from its start.
  */
 async function readFrom(file: File): Promise<Buffer> {
   const handle = await open(file.path).catch(() => null)

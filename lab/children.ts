@@ -17,37 +17,37 @@ export function processState(pid: number): ProcessState {
 }
 
 /**
- * Returns the start of a process as an opaque text, which identifies one process together with the
- * pid. Null if the process is gone.
+ * Returns the start of a process as an opaque text. Pid and start together identify one process.
+ * Null if the process is gone.
  */
 function processStart(pid: number): string | null {
   return stat(pid)?.start ?? null
 }
 
-/** The boot time. Read once, because setting the system clock must not change a start time. */
+/** The boot time. Read once, so that a change of the system clock changes no start time. */
 let bootSeconds: number | null = null
 
-/** Returns when the process began. Null if it is gone, or the kernel does not report its start. */
+/** Returns when a process began. Null if the process is gone, or its start is unknown. */
 export function processStartedAt(pid: number): string | null {
   const start = processStart(pid)
   if (start === null) return null
   bootSeconds ??=
     process.platform === 'linux' ? Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1]) : 0
-  // Linux reports ticks of a 100 Hz clock since the boot; elsewhere `ps` prints a date.
+  // Converts ticks since boot on Linux (100 a second); elsewhere `ps` prints a date.
   const ms = process.platform === 'linux' ? bootSeconds * 1_000 + Number(start) * 10 : Date.parse(start)
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null
 }
 
 /**
- * Returns the user and system CPU seconds that a process used, from a 100 Hz clock. 0 if the kernel
- * does not report them.
+ * Returns the CPU seconds of user and system that a process used, in steps of 1/100 s. 0 if the
+ * kernel does not report them.
  */
 export function cpuSeconds(pid: number): number {
   const found = stat(pid)
   return found ? found.cpuTicks / 100 : 0
 }
 
-/** Kills the process group. A group that no longer exists counts as killed. */
+/** Kills a process group. A group that no longer exists counts as killed. */
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
@@ -60,8 +60,8 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
   if (process.platform === 'linux') {
     try {
       const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      // The command's name is in parentheses and may itself contain spaces and parentheses, so the
-      // fields are counted from the last parenthesis.
+      // Counts the fields from the last parenthesis: the command's name is in parentheses, and may
+      // contain spaces and parentheses.
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
       return { state: fields[0]!, start: fields[19]!, cpuTicks: Number(fields[11]) + Number(fields[12]) }
     } catch {
@@ -75,7 +75,7 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
 
 export type LabAccount = { uid: number; gid: number }
 
-/** Returns the user of the nodes: `nobody` if root started the lab. Null means the current user. */
+/** Returns the user of the nodes: `nobody` if root started the lab. Null for the current user. */
 export function nodeAccount(): LabAccount | null {
   if (process.getuid?.() !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -107,11 +107,11 @@ export type Children = {
   get(id: string): Child | undefined
   /** Returns the pids of all running children, by id. */
   pids(): Record<string, number>
-  /** Resolves when the program listens. Rejects when it ends first or is slower than `startMs`. */
+  /** Resolves when the program listens. Rejects if it ends first or needs more than `startMs`. */
   start(id: string, program: string, directory: string, spec: object): Promise<Child>
   /** Sends one JSON line to the child, if the child is running. */
   tell(id: string, message: object): void
-  /** Kills the child with everything in its process group and waits until it is gone. */
+  /** Kills the child with all processes in its process group, and waits until the child is gone. */
   kill(id: string): Promise<void>
   stopAll(): Promise<void>
 }
@@ -125,7 +125,7 @@ type Running = Child & { process: ChildProcess; start: string }
 
 type Supervisor = { dir: string; file: string; account: LabAccount | null; guard: Guard; running: Map<string, Running> }
 
-/** Kills the processes of an earlier controller in `dir`. Throws if that controller still runs. */
+/** Kills the processes of an earlier controller in `dir`. Throws if this controller still runs. */
 export function openChildren(dir: string, account: LabAccount | null): Children {
   const file = join(dir, 'children.json')
   clearLeftovers(file, dir)
@@ -160,13 +160,13 @@ async function start(
   const { dir, account, guard, running } = supervisor
   if (running.has(id)) throw new Error(`${id} already runs`)
   const log = openSync(join(dir, 'log', `${id}.log`), 'a', 0o600)
-  // Passes on the directory of compiled programs, if any, because seventeen nodes start at once.
+  // Passes on the directory of compiled programs, if any: seventeen nodes start at once.
   const compiled = readVariables('NODE_COMPILE_CACHE')
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],
-    // A separate process group makes it possible to kill the child with all its children. The
-    // environment is minimal, so the child knows no token.
+    // Starts the child in a separate process group, to kill it with all its own children. The
+    // environment is minimal, so that the child knows no token.
     { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
   )
   closeSync(log)
@@ -223,7 +223,7 @@ async function kill({ running }: Supervisor, id: string): Promise<void> {
 
 async function stopAll(supervisor: Supervisor): Promise<void> {
   const { file, guard, running } = supervisor
-  // Closing stdin asks each child to end by itself. Children that are stopped or slow are killed.
+  // Asks each child to end by closing its stdin. Stopped or slow children are killed.
   for (const child of running.values()) child.process.stdin?.end()
   const patience = Date.now() + 500
   while (running.size > 0 && Date.now() < patience) await sleep(10)
@@ -232,7 +232,7 @@ async function stopAll(supervisor: Supervisor): Promise<void> {
   writeWhole(file, '[]')
 }
 
-/** Returns the last error of an ended program, so that a person need not open the log first. */
+/** Returns the last error in a program's log, so that a person need not open the log. */
 function lastError(log: string): string {
   const line = readFileSync(log, 'utf8')
     .match(/^.*Error: .*$/gm)
@@ -263,9 +263,9 @@ function clearLeftovers(file: string, dir: string): void {
 }
 
 /**
- * A shell that outlives the controller by a moment. The shell knows every child's process group,
- * and kills the remaining groups when its pipe closes, however the controller ended. A child in
- * SIGSTOP cannot watch its parent itself.
+ * A shell that outlives the controller by a moment. The shell knows every child's process group.
+ * When its pipe closes, it kills the remaining groups, however the controller ended. A child in
+ * SIGSTOP cannot itself notice the controller's end.
  */
 type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
 
@@ -282,7 +282,7 @@ for each in $pids; do kill -s KILL -- "-$each" 2>/dev/null; done
 
 function startGuard(): Guard {
   const shell = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, env: {} })
-  // The lab also runs without its guard: children watch their parent, and the next start kills
+  // Ignores errors of the guard: children watch their parent too, and the next start kills
   // leftovers.
   shell.stdin.on('error', () => {})
   shell.on('error', () => {})

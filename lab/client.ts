@@ -8,7 +8,7 @@ const effect = z.object({
   status: z.enum(['running', 'done', 'failed']),
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
-  /** How many times the write was really started. */
+  /** How many times the write call was really started. */
   runs: z.number().int(),
 })
 
@@ -35,7 +35,7 @@ const drawer = z.object({
 const cluster = z.object({ url: z.url(), kubeconfig: z.string(), nodes: z.array(z.string()) })
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
-/** Controls a lab from outside: breaks it, heals it, and checks whether its state is right. */
+/** Controls a lab from outside: breaks the lab, heals it, and checks whether its state is right. */
 export type LabClient = {
   break(fault: FaultName, target: string): Promise<Fault>
   /**
@@ -66,15 +66,15 @@ export type LabClient = {
   enrol(id: string, apiUrl: string, token: string): Promise<z.infer<typeof device>>
 }
 
-/** Connects to a lab. A call that fails throws an error with the request and the lab's response. */
+/** Connects to a lab. A failed call throws an error with the request and the lab's response. */
 export function labClient(url: string, controlToken: string): LabClient {
   async function ask<T>(method: string, path: string, schema: z.ZodType<T>, body?: object): Promise<T> {
     const response = await fetch(new URL(path, url), {
       method,
       headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      // Waits this long because a heal may start every node again. A cluster fault takes up to two
-      // minutes to show, and a busy machine takes up to three to start a cluster.
+      // Waits long, because a heal may start every node again. A cluster fault takes up to two
+      // minutes to show, and a busy machine takes up to three minutes to start a cluster.
       signal: AbortSignal.timeout(240_000),
     })
     const text = await response.text()

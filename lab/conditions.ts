@@ -21,7 +21,7 @@ const answerMs = 5000
  */
 export async function converge(lab: Lab, shard: string): Promise<string[]> {
   const changed: string[] = []
-  // Runs in order, because a replica needs its primary.
+  // Converges the nodes in order, because a replica needs its primary.
   for (const node of lab.topology.nodes.filter((each) => each.shard === shard)) {
     changed.push(...(await convergeNode(lab, node)).map((what) => `${node.id}: ${what}`))
   }
@@ -31,7 +31,7 @@ export async function converge(lab: Lab, shard: string): Promise<string[]> {
 async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   const changed: string[] = []
   const before = await lookAtNode(lab, plan)
-  // Restores the configuration before the process starts, so that the process reads the right one.
+  // Restores the configuration first, so that the process starts with the right one.
   if (before.drift.length > 0) {
     writeForNode(lab, join(nodeDirectory(lab, plan.id), 'etc', 'config.json'), desiredConfig(lab, plan))
     changed.push('configuration restored')
@@ -58,15 +58,15 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   return changed
 }
 
-/** Lists the changes that a convergence would make on each node now. Changes nothing. */
+/** Lists for each node the changes that a convergence would make now. Changes nothing. */
 export async function previewConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
 }
 
 /**
- * Lists the files, with sizes, that a convergence would clear on a shard's full nodes. Null if
- * there are none.
+ * Lists the files, with sizes, that a convergence would clear on a shard's full nodes. Null for no
+ * files.
  */
 export async function listFilesToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
@@ -202,16 +202,16 @@ const severities = {
 } as const
 type AlertName = keyof typeof severities
 
-/** CPU seconds of a normal short job; a job that uses more is a runaway. */
+/** CPU seconds that a normal short job uses at most; a job that uses more is a runaway. */
 const runawayLimitSeconds = 1
 
-/** Lists the nodes that are watched by a check that reports only faults, never their end. */
+/** Lists the nodes that are checked by the sender that never reports a fault's end. */
 export function watchedOnce(faults: readonly Fault[]): ReadonlySet<string> {
   return new Set(faults.filter(({ fault }) => fault === 'unended_alert').map(({ on }) => on))
 }
 
 /**
- * Lists all faults of one reading of the platform, in order. `once`: the nodes whose service is
+ * Lists all faults in one view of the platform, in order. `once`: the nodes whose service is
  * reported by the sender that never reports an end.
  */
 export function conditionsIn(
@@ -240,7 +240,7 @@ function toldOnce({ labels, annotations }: LabCondition): LabCondition {
 function ofHost({ id, region, rack, state }: HostState, vms: string[]): LabCondition[] {
   const labels = { region, rack, host: id, instance: id }
   if (state === 'dead') return [condition('host_down', labels, `Host ${id} is down`, `${id} does not answer`)]
-  // An empty draining host is not a fault, because anybody may take it down.
+  // Ignores an empty draining host, because anybody may take the host down.
   if (state !== 'draining' || vms.length === 0) return []
   const summary = `Host ${id} is to be emptied for maintenance`
   return [condition('host_draining', labels, summary, `VMs still on the host: ${vms.join(', ')}`)]
@@ -261,8 +261,8 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
       ),
     )
   }
-  // A stopped replica serves nobody, so its symptom is its lag. Any other node that does not
-  // respond is a service that is down.
+  // Reports a stopped replica only by its lag, because a replica serves nobody. Any other node that
+  // does not respond is a service that is down.
   if (process === 'gone' || (!answers && !(process === 'stopped' && plan.role === 'replica'))) {
     const what =
       process === 'running' ? 'does not answer' : `process is ${process === 'gone' ? 'not running' : process}`

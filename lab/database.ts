@@ -10,18 +10,18 @@ export type LabDatabase = {
   url: string
   exporterPort: number
   /**
-   * Counts the connections of a program by its name. Opens no connection, because a full server has
-   * none left.
+   * Counts the connections of a program by the program's name. Opens no connection, because a full
+   * server has no free one.
    */
   countHeld(name: string): Promise<number>
   stop(): Promise<void>
 }
 
-/** The most connections of the server, and of a web node's pool. */
+/** The most connections of the server. `largestPool`: the most of a web node's pool. */
 const maxConnections = 20
 export const largestPool = 4
 
-/** Returns the node whose address the server uses, which is the first primary. */
+/** Returns the node under whose address the server is known, which is the first primary. */
 export const databaseNode = ({ topology }: Lab): string =>
   topology.nodes.find(({ role }) => role === 'primary')?.id ?? ''
 
@@ -55,9 +55,7 @@ export async function startDatabase(lab: Lab): Promise<LabDatabase> {
   }
 }
 
-/**
- * Formats the connection counts by program and state, under the metric names of postgres_exporter.
- */
+/** Formats numbers of connections by program and state, with the names of postgres_exporter. */
 async function describe(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ application_name: string; state: string; count: string }>(
     `select application_name, coalesce(state, 'unknown') as state, count(*) as count from pg_stat_activity

@@ -21,7 +21,7 @@ import type { NodePlan } from './topology.ts'
 
 /**
  * Lists regular files below `root`, without following symbolic links. Leaves out a file that
- * vanishes.
+ * disappears meanwhile.
  */
 export function filesBelow(root: string): string[] {
   let entries: Dirent[]
@@ -44,7 +44,7 @@ export function bytesByDirectory(root: string): Record<string, number> {
     try {
       bytes[top] = (bytes[top] ?? 0) + statSync(file).size
     } catch {
-      // Ignores the error, because the file was rotated away at this moment.
+      // Ignores the error, because log rotation removed the file at this moment.
     }
   }
   return bytes
@@ -88,15 +88,15 @@ function digest(bytes: Uint8Array): string {
 }
 
 const directory = 'backup'
-/** The part of each period during which a backup runs. */
+/** The fraction of each period during which a backup runs. */
 const partOfPeriod = 0.5
 
-/** Returns the name of the lab's process that backs a node up. */
+/** Returns the id of the lab's process that backs up a node. */
 function backupOn(node: string): string {
   return `backup-${node}`
 }
 
-/** Backs a node up repeatedly, as intended. The node announces each backup, so nothing is wrong. */
+/** Backs up a node repeatedly, as intended. The node announces each backup, so none is a fault. */
 export async function startBackups(lab: Lab, node: string): Promise<void> {
   const root = nodeDirectory(lab, node)
   ownDirectory(lab, join(root, directory))
@@ -120,7 +120,7 @@ export function isBackedUp(lab: Lab, node: string): boolean {
   return child !== undefined && processState(child.pid) === 'running'
 }
 
-/** Lists the node's tenants whose page has no equal copy in the backup. */
+/** Lists the node's tenants whose page has no identical copy in the backup. */
 export function notBackedUp(lab: Lab, { id, shard }: NodePlan): string[] {
   const { tenants } = lab.topology.shards.find((each) => each.id === shard)!
   return tenants.filter((tenant) => {
@@ -139,9 +139,9 @@ function read(lab: Lab, node: string, file: string): string | null {
 
 type LabDevice = {
   id: string
-  /** The address of the device's agent. A node that is not enrolled has the future address. */
+  /** The present or future address of the device's agent. */
   url: string
-  /** The directory on the device that `fs.*` and `git.*` may access. */
+  /** The only directory on the device that `fs.*` and `git.*` may access. */
   root: string
   state: 'not enrolled' | 'running' | 'down'
 }

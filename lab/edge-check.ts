@@ -2,13 +2,13 @@ import { connect } from 'node:net'
 import { condition, type LabCondition } from './conditions.ts'
 import type { Lab } from './state.ts'
 
-/** The name of an outside check with a wrong port, which reports a working service as down. */
+/** The name of an outside check whose wrong port makes it report a working service as down. */
 
 const monitor = 'edge-check'
 /** The port of the discard service, on which no node listens. */
 const wrongPort = 9
 
-/** Connects to the wrong port for each false alarm, and returns the failures as alerts. */
+/** Connects to the wrong port once for each false alarm, and returns the failures as alerts. */
 export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
   const nodes = lab.faults.filter(({ fault }) => fault === 'false_alarm').map(({ on }) => on)
   const answers = await Promise.all([...new Set(nodes)].map(async (id) => ({ id, said: await ask(wrongPort) })))

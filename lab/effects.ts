@@ -27,8 +27,8 @@ import { renewSite } from './topology.ts'
 import { returnVms, startVmsOf } from './vm.ts'
 
 /**
- * Undoes every fault, starts stopped processes, and returns VMs to their first hosts, so that the
- * next scenario begins with the same numbers.
+ * Undoes every fault, starts stopped processes, and returns VMs to their first hosts, so that each
+ * scenario begins in the same state. Returns the number of undone faults.
  */
 export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
@@ -45,8 +45,8 @@ export async function healAll(lab: Lab): Promise<number> {
 
 /**
  * Undoes one fault and restarts its processes, as a person would. Other faults remain. VMs return
- * to a host when its last fault is undone, because until then the host may be broken. Returns the
- * number of undone faults.
+ * to a host only when the host's last fault is undone, because until then the host may be broken.
+ * Returns the number of undone faults.
  */
 export async function healOne(lab: Lab, name: Fault['fault'], target: string | null): Promise<number> {
   const isMeant = ({ fault, ...at }: Fault) =>
@@ -71,8 +71,8 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
 }
 
 /**
- * Removes a fault's files from the tenants' data that later faults recorded, because now the files
- * must be absent.
+ * Removes a fault's files from the tenants' data that later faults recorded, because these files
+ * must be gone after the undo.
  */
 function forgetFiles(lab: Lab, { on, files }: Fault): void {
   const gone = files.map((file) => relative(lab.dir, join(nodeDirectory(lab, on), file)))
@@ -109,19 +109,19 @@ async function bringUpHost(lab: Lab, id: string): Promise<void> {
 }
 
 /**
- * One line of the journal of writes. The journal has JSON lines, which are appended and synced. A
- * write is `accepted` before any check, `started` just before it changes the platform, and then
- * `done` or `failed`. A repeated key returns the stored outcome.
+ * A line in the journal of write calls. Lines of JSON are appended and synced. A write call is
+ * `accepted` before any check, `started` just before it changes the platform, and then `done` or
+ * `failed`. A repeated key returns the stored outcome.
  */
 const line = z.object({
   at: z.iso.datetime(),
   key: z.string(),
-  /** Method, path and body, which must be equal in every request with the same key. */
+  /** Method, path and body. All three must be equal in every request with this key. */
   request: z.string(),
   event: z.enum(['accepted', 'started', 'done', 'failed']),
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
-  /** Null if unknown. Absent in older lines. */
+  /** The changed objects. Null if unknown. Absent in older lines. */
   changed: z.array(z.string()).nullable().default(null),
 })
 type LabJournalLine = z.infer<typeof line>
@@ -138,26 +138,26 @@ export type LabJournal = {
   get(key: string): EffectRecord | undefined
   all(): EffectRecord[]
   /**
-   * Runs `run` unless the key is known. Writes about one object run one at a time, others in
-   * parallel. Returns null if the key belongs to another request. If `run` throws, the write has
-   * failed.
+   * Runs `run` unless the key is known. Write calls about one object run one at a time, calls about
+   * different objects in parallel. Returns null if the key belongs to another request. If `run`
+   * throws, the write call has failed.
    */
   once(key: string, about: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord | null>
-  /** Resolves when no write is running. */
+  /** Resolves when no write call is running. */
   idle(): Promise<void>
 }
 
 /**
- * Opens a journal. A write that an earlier controller accepted and did not start becomes `failed`,
- * because it changed nothing. For a started write, `whatBecameOf` returns the outcome; if it
- * returns null, the write stays `running`.
+ * Opens a journal. A write call that an earlier controller accepted and did not start becomes
+ * `failed`, because it changed nothing. For a started write call, `whatBecameOf` returns the
+ * outcome; if it returns null, the call stays `running`.
  */
 export function openJournal(file: string, whatBecameOf: (request: string) => LabOutcome | null): LabJournal {
   const records = new Map<string, EffectRecord>()
   for (const each of readLines(file)) apply(records, each)
   const fd = openSync(file, 'a', 0o600)
   const underWay = new Map<string, Promise<EffectRecord>>()
-  /** The last write about each object. */
+  /** The end of the last write call about each object. */
   const last = new Map<string, Promise<unknown>>()
 
   function append(
@@ -226,7 +226,7 @@ function readLines(file: string): LabJournalLine[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
-  // The line that a dying controller left unfinished was never synced, so nothing depended on it.
+  // Cuts off an incomplete line: a dying controller did not sync it, so no change depended on it.
   if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole))
   return whole
     .split('\n')
@@ -235,16 +235,16 @@ function readLines(file: string): LabJournalLine[] {
 }
 
 /**
- * Returns the outcome of a write that was running when an earlier controller died with all
- * processes. A write changes the VM's definition last, so the definition shows the outcome. Returns
- * null for a converge, which leaves no trace.
+ * Returns the outcome of a write call that was running when an earlier controller died with all
+ * processes. An operation on a VM changes the VM's definition last, so the definition shows the
+ * outcome. Returns null for a converge, whose outcome nothing shows.
  */
 export function outcomeOfRequest({ placement }: Pick<Lab, 'placement'>, request: string): LabOutcome | null {
   const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate|stop|restart) (.*)$/.exec(request)
   if (!match) return null
   const [, vm, action, body] = match
   const { host, to } = JSON.parse(body!) as { host?: string; to?: string }
-  // Every VM starts again with the lab, before the lab reads its journal.
+  // Describes the end of the call. Every VM has already started again together with the lab.
   const ended = (status: LabOutcome['status'], detail: string, result = {}): LabOutcome => ({
     status,
     detail,

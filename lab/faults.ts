@@ -29,12 +29,12 @@ import {
 import { brokenRoutes, deployBroken, type HostPlan, hasSite, type NodePlan, type VmPlan } from './topology.ts'
 import { counterOf, linkId } from './vm.ts'
 
-/** The fill level of an overfull disk, relative to its quota. */
+/** The fill level to which a fault fills a disk, relative to the disk's quota. */
 const overfull = 1.3
 const fileBytes = 512 * 1024
 
 /**
- * Breaks something for real. The target is a node, a shard (the fault breaks a suitable node of the
+ * Breaks a target for real. The target is a node, a shard (the fault breaks a suitable node of the
  * shard), a host, a rack, or a link `a~b`.
  */
 export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
@@ -68,8 +68,8 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     placement,
     kept,
     pids,
-    // The alert about the first part of a cluster fault may come before the whole fault shows, so a
-    // cluster fault is dated from its beginning.
+    // Dates a cluster fault from its beginning, because an alert about its first part may come
+    // before the whole fault shows.
     at: (isClusterFault(name) ? begun : new Date()).toISOString(),
     tenantData: tenantData(lab),
     database,
@@ -145,7 +145,7 @@ const breakers: Record<
     const { id } = hostAt(lab, target)
     const last = vmsOn(lab, [id]).at(-1)
     if (!last) throw new WrongTarget(`${target} has no VM whose start could fail`)
-    // The storage stays readable and its files writable, but a new host cannot create its heartbeat
+    // Keeps the storage readable and its files writable, but a new host cannot create its heartbeat
     // file there.
     chmodSync(storageDirectory(lab, last.id), 0o555)
     await killHosts(lab, [id])
@@ -174,7 +174,7 @@ const breakers: Record<
   async log_orders(lab, target) {
     const node = nodeAt(lab, target, 'web')
     runningPid(lab, node.id)
-    // Writes the log before the service is down, because the alert names the path of the log.
+    // Writes the log before the service is down, because the alert names the log's path.
     writeOrders(lab, node)
     await lab.children.kill(node.id)
     return { on: node.id, files: [appLogFile] }
@@ -185,7 +185,7 @@ const breakers: Record<
     const root = nodeDirectory(lab, node.id)
     if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} writes its trace log already`)
     const files = fillTraceLog(lab, node, bytesToOverfill(lab, node), fileBytes)
-    // Files that the node rotates, and the files of git and apt, may change at any time.
+    // Excludes files that may change: files that the node rotates, and files of git and apt.
     const changes = ['logs/access.log', 'site/.git/', 'system/var/', `${traceLog}.`]
     return { on: node.id, files, kept: beginningsBelow(root, (path) => !changes.some((each) => path.startsWith(each))) }
   },

@@ -5,8 +5,8 @@ import { lockFile } from './node/program.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /**
- * Jobs that the lab's operator declares in `JOBS_FILE` of the core API. Each is a plain program
- * that works on the nodes' directories, and repairs a fault that no tool of Nightshift repairs.
+ * Jobs that the lab's operator declares in `JOBS_FILE` of the core API. Each job is a plain program
+ * that works on the nodes' directories. It repairs a fault that no tool of Nightshift repairs.
  */
 const jobsOf = (labDir: string) => {
   const place = join(labDir, 'nodes', '{id}', 'var')
@@ -26,7 +26,7 @@ const jobsOf = (labDir: string) => {
   ]
 }
 
-/** Writes the file of jobs and returns its path. The file may exist before the lab does. */
+/** Writes the file of jobs and returns its path. The file may be written before the lab exists. */
 export function writeJobs(labDir: string): string {
   const file = join(labDir, 'jobs.yaml')
   mkdirSync(labDir, { recursive: true })
@@ -37,8 +37,8 @@ export function writeJobs(labDir: string): string {
 const lockOf = (lab: Lab, node: string): string => join(nodeDirectory(lab, node), lockFile)
 
 /**
- * Leaves the lock of a killed reindex. Search then responds with errors, and only its log explains
- * why.
+ * Leaves the lock of a killed reindex. Search then responds with errors, whose cause only the
+ * search log shows.
  */
 export function lockSearch(lab: Lab, node: string): void {
   ownDirectory(lab, join(nodeDirectory(lab, node), 'var'))

@@ -36,7 +36,7 @@ const environment = z
   })
 type LabSettings = z.infer<typeof environment>
 
-/** Reads the settings. Throws one error that names all faults. */
+/** Reads the lab's settings. Throws one error that names all invalid settings. */
 export function labSettings(env: Record<string, string | undefined>): LabSettings {
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
@@ -51,8 +51,8 @@ export async function startLab(
   const account = nodeAccount()
   const topology = topologyOf(options.webShards)
   mkdirSync(dir, { recursive: true })
-  // Nodes run as another user. They reach their own directories through this directory, but cannot
-  // list it.
+  // Lets nodes reach their own directories through this directory without listing it, if they run
+  // as another user.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
   removeDrawer(dir)
@@ -84,7 +84,7 @@ export async function startLab(
       ...first.map(({ id }) => startNode(lab, id)),
       ...topology.hosts.map(({ id }) => startHost(lab, id)),
     ])
-    // Replicas start last, because a replica gets its primary's address.
+    // Starts replicas last, because a replica gets its primary's address.
     await Promise.all(topology.nodes.filter(({ role }) => role === 'replica').map(({ id }) => startNode(lab, id)))
     await startAgents(lab)
   } catch (error) {
@@ -113,8 +113,8 @@ export async function startNode(lab: Lab, id: string): Promise<void> {
 
 /** Starts a host and the VMs that are defined on it. */
 export async function startHost(lab: Lab, id: string): Promise<void> {
-  // The storage path is relative, because the host's user may be unable to enter the parent
-  // directories.
+  // Passes a relative path of the storage, because the host's user may be unable to enter the
+  // parent directories.
   await lab.children.start(id, 'host.ts', join(lab.dir, 'hosts', id), { storage: '../../storage' })
   await startVmsOf(lab, id)
 }
@@ -126,7 +126,7 @@ function prepareNode(lab: Lab, node: NodePlan): void {
   const once = (file: string, text: string) => {
     if (!existsSync(file)) writeForNode(lab, file, text)
   }
-  // Writes the file only if it is missing, so that a drifted file stays drifted over a restart.
+  // Writes a file only if it is missing, so that a drifted file stays drifted over a restart.
   once(join(root, 'etc', 'config.json'), desiredConfig(lab, node))
   for (const id of shard.tenants) {
     const { name } = lab.topology.tenants.find((each) => each.id === id)!

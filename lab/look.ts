@@ -12,20 +12,20 @@ import { desiredConfig, type Lab, nodeDirectory } from './state.ts'
 import { brokenRoutes, type NodePlan, routesFile, type TenantPlan, type VmPlan } from './topology.ts'
 import { hostsRunning, linkId, runOf } from './vm.ts'
 
-/** The state of a node as seen from outside: from the kernel, its files, and its responses. */
+/** The state of a node as seen from outside: by the kernel, the node's files, and its responses. */
 export type NodeLook = {
   plan: NodePlan
   /** The absolute path of the node's directory. */
   directory: string
   process: ProcessState
   /**
-   * Whether the node responds as its role must. A web node, for example, must serve every tenant's
-   * page.
+   * Whether the node responds as its role requires. A web node, for example, must serve every
+   * tenant's page.
    */
   answers: boolean
   lagSeconds: number | null
   bytes: Record<string, number>
-  /** CPU seconds of a process that does not belong on the node; null if there is none. */
+  /** CPU seconds of a process that does not belong on the node. Null if no such process runs. */
   runawaySeconds: number | null
   /** The absolute path of the log of the node's service, if any. */
   appLog: string | null
@@ -38,25 +38,25 @@ export type NodeLook = {
   missingPackage: string | null
   /** The start of the node's running backup; null if no backup runs. */
   backupSince: string | null
-  /** Settings that differ from the desired ones, for example `maxAgeSeconds is 0, should be 60`. */
+  /** Settings that differ from the desired ones, such as `maxAgeSeconds is 0, should be 60`. */
   drift: string[]
 }
 
-/** A VM and the hosts on which a process of the VM runs. */
+/** A VM, and the hosts on which a process of this VM runs. */
 type VmLook = { plan: VmPlan; on: string[] }
 
 export type PlatformView = { nodes: NodeLook[]; hosts: HostState[]; vms: VmLook[] }
 
 /**
- * Milliseconds that a node has to respond. Enough for a busy machine, because a slow node is not
- * down.
+ * Milliseconds within which a node has to respond: enough for a busy machine, because a slow node
+ * is not down.
  */
 const answerMs = 2000
 
 /** The fraction of the quota from which a disk counts as full. */
 export const fullFraction = 0.9
 
-/** Reads the state of everything now. Nothing is cached between two calls. */
+/** Reads the present state of the whole platform. Keeps nothing for the next call. */
 export async function lookAt(lab: Lab): Promise<PlatformView> {
   const [nodes, hosts] = await Promise.all([
     Promise.all(lab.topology.nodes.map((plan) => lookAtNode(lab, plan))),
@@ -67,8 +67,8 @@ export async function lookAt(lab: Lab): Promise<PlatformView> {
 }
 
 /**
- * Marks a dead host as powered off if the lab can confirm it. A host whose process is gone with all
- * its children has no power. A host whose process hangs still has power.
+ * Marks a dead host as powered off if the lab can confirm it. A host is off if its process and all
+ * its VMs are gone. A host whose process hangs still has power.
  */
 function withFencing(lab: Lab, host: HostState, vms: VmLook[]): HostState {
   const child = lab.children.get(host.id)
@@ -112,7 +112,7 @@ function runawaySeconds(lab: Lab, node: string): number | null {
   return child && processState(child.pid) !== 'gone' ? cpuSeconds(child.pid) : null
 }
 
-/** Returns one reading of a node: its health, and one line with the reason unless it is nominal. */
+/** Returns the health of a node, and one line with the reason unless the node is nominal. */
 export function healthOf(
   { plan, process, answers, lagSeconds, bytes, brokenRoutes, missingPackage, drift }: NodeLook,
   lagLimitSeconds: number,
@@ -184,7 +184,7 @@ export function inventoryOf(lab: Lab, look: PlatformView): Inventory {
 }
 
 /**
- * Returns a tenant's health. A tenant is served while a web node or the primary of its shard
+ * Returns a tenant's health. A tenant is served as long as a web node or the primary of its shard
  * responds.
  */
 function tenantHealth(look: PlatformView, tenant: TenantPlan, healthIn: (shard: string) => Health[]): Health {
@@ -240,7 +240,7 @@ function drift(lab: Lab, plan: NodePlan, directory: string): string[] {
 
 const healthz = z.object({ missingPackage: z.string().nullable() })
 
-/** Requests the missing package from the node, but only if the node's release needs a package. */
+/** Reads from the node which package is missing, but only if the node's release needs a package. */
 async function missingPackage(directory: string, port: number): Promise<string | null> {
   if (!existsSync(join(directory, needsFile))) return null
   try {

@@ -45,8 +45,8 @@ const idempotencyKey = z.string().min(1).max(512)
 type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
 
 /**
- * Serves the lab over HTTP: the platform for Nightshift, and `/control` for the code that breaks it
- * and judges the end.
+ * Serves the lab over HTTP: the platform for Nightshift, and `/control` for the code that breaks
+ * the lab and judges the end of an investigation.
  */
 function labApi(options: LabApi): Hono {
   const { lab } = options
@@ -96,7 +96,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
       return done(changed.join('; ') || 'nothing to change', {}, changed)
     })
   })
-  /** Adds a route that sends an order to one VM. Each value of the request body is a host. */
+  /** Adds a route for an operation on one VM. Each value in the request's body is a host. */
   const onVm = <B extends Record<string, string>>(
     verb: string,
     schema: z.ZodType<B>,
@@ -118,7 +118,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
   onVm('migrate', migrateBody, (vm, { from, to }) => migrateVm(lab, vm, from, to))
 }
 
-/** Adds routes for the code that breaks the lab and judges the end. */
+/** Adds routes for the code that breaks the lab and judges the end of an investigation. */
 function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: LabApi): void {
   app.use('/control/*', bearer(controlToken))
   app.get('/control/effects', (c) => c.json({ items: journal.all() }))
@@ -168,9 +168,7 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
   })
 }
 
-/**
- * Runs a write once per key. The response contains the outcome, also if the outcome is `failed`.
- */
+/** Runs a write call once per key. The response contains the outcome, even if the call `failed`. */
 async function write(
   c: Context,
   journal: LabJournal,
@@ -213,7 +211,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The controller: starts the lab, serves it on loopback, and stops everything with it. */
+/** The controller: starts the lab, serves it on loopback, and stops its processes at the end. */
 const settings = labSettings(process.env)
 const log = pino({ name: 'lab' })
 
@@ -241,7 +239,7 @@ const prober = startProber(
   (error) => log.error({ err: error }, 'a round of the prober failed'),
 )
 // Keeps idle connections longer than busy clients do, so that the server never closes a connection
-// during a request.
+// during a client's request.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const server = serve(
   {
@@ -251,7 +249,7 @@ const server = serve(
     serverOptions,
   },
   ({ port }) => {
-    // Logs the one line that the starting process waits for.
+    // Logs one line, for which the starting process waits.
     log.info({ port, account: lab.account ?? 'as started' }, 'the lab is ready')
   },
 )
@@ -272,7 +270,7 @@ async function stop(signal: string): Promise<void> {
   stopping = true
   log.info({ signal }, 'the lab is stopping')
   server.close()
-  // Waits for a running write, so that the journal is right. Each write has its own time limit.
+  // Waits for a running write call, so that its outcome is recorded. Each has a time limit.
   await Promise.all([prober.stop(), journal.idle()])
   await Promise.all([lab.children.stopAll().then(() => removeServers(lab.dir)), lab.database?.stop()])
   process.exit(0)

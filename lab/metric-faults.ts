@@ -41,7 +41,7 @@ export async function breakMetric(lab: Lab, name: MetricFault, target: string): 
   const node = nodeAt(lab, target, 'web')
   runningPid(lab, node.id)
   await breakers[name](lab, node)
-  // The alert names the server that runs out of connections, not the node that holds them.
+  // Records the server as the alert does, and not the node that holds its connections.
   const on = name === 'connection_pool' ? databaseNode(lab) : node.id
   return { on, pids: lab.children.pids() }
 }
@@ -49,7 +49,7 @@ export async function breakMetric(lab: Lab, name: MetricFault, target: string): 
 const breakers: Record<MetricFault, (lab: Lab, node: NodePlan) => void | Promise<void>> = {
   slow_leak: (lab, { id }) => lab.children.tell(id, { leakBytesPerSecond }),
   error_rate: deploy,
-  // Changes nothing here, because the traffic generator reads the list of faults and sends the
+  // Changes nothing: the traffic generator finds this fault in the list of faults and sends the
   // tenant's requests.
   noisy_neighbour: () => undefined,
   connection_pool: (lab, { id }) => startWorker(lab, id, hungryPool),
@@ -80,13 +80,13 @@ export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<vo
   if (fault === 'certificate_ending') await issueCertificate(lab, node)
   if (fault === 'error_rate' || fault === 'red_herring') renewSite(lab, node)
   if (fault === 'stale_lock') unlockSearch(lab, on)
-  // Kills the process, because only this frees leaked memory.
+  // Kills the process, because nothing else frees leaked memory.
   if (fault === 'slow_leak') await lab.children.kill(on)
 }
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** Checks for a good end: the cause is gone, or a fault that needs a person is unchanged. */
+/** Checks for a good end: the cause is gone, or, for a fault that needs a person, unchanged. */
 export async function checkMetric(lab: Lab, fault: Fault & { fault: MetricFault }): Promise<Check[]> {
   const node = nodeAt(lab, fault.target, 'web')
   return await metricChecks[fault.fault](node, lab, fault)
@@ -131,8 +131,8 @@ const metricChecks: Record<MetricFault, Checker> = {
 }
 
 /**
- * Lists what is wrong with a node and a converge can repair, with the repairs. Empty if no
- * monitoring runs.
+ * Lists the faults of a node that a converge can repair, with their repairs. Empty if no monitoring
+ * runs.
  */
 export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   if (!lab.monitoring || node.role !== 'web') return []
@@ -158,15 +158,15 @@ export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   ].filter((each) => each !== false)
 }
 
-/** Words a remedy twice: as planned work, and as finished work. */
+/** Describes a repair twice: as planned work, and as finished work. */
 function remedy([would, did]: [string, string], rest: string, run: () => Promise<void>): Remedy {
   const now = rest.replace('held', 'holds').replace('was', 'is')
   return { would: `${would} ${now}`, did: `${did} ${rest}`, run }
 }
 
 /**
- * Restarts a service that a convergence found faulty. Another fault may require the service's
- * process to remain; it accepts the new process, because this restart was right. A process that
+ * Restarts a service that a convergence found faulty. Other faults may require that the service's
+ * process remains: they then accept the new process, because this restart was right. A process that
  * ended for another reason counts as changed.
  */
 export async function restartInPlace(lab: Lab, id: string): Promise<void> {
@@ -180,7 +180,7 @@ export async function restartInPlace(lab: Lab, id: string): Promise<void> {
 }
 
 const workerOf = (node: string): string => `worker-${node}`
-/** The connections of a normal worker, and of a worker that never releases a connection. */
+/** The connections of a normal worker, and of a worker that never releases any. */
 const usualPool = 2
 const hungryPool = 17
 
@@ -225,7 +225,7 @@ function isDeployUndone(plan: NodePlan, lab: Lab): Check {
   return check(name, problems.length === 0, problems.join(', ') || 'no difference')
 }
 
-/** Checks that the same process served all the time, because nobody had a reason to end it. */
+/** Checks that one process served all the time, because nobody had a reason to end it. */
 export function isSameProcess({ id }: NodePlan, lab: Lab, { pids }: Fault): Check {
   const pid = lab.children.get(id)?.pid
   return check(`${id} was not restarted`, pid === pids[id], `process ${pid}, was ${pids[id]}`)

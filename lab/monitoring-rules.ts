@@ -16,11 +16,9 @@ export const isMetricFault = (name: string): name is MetricFault => metricFaults
 
 /**
  * Alert rules of the lab's Prometheus, in the form of public rule collections: an alert names the
- * series and the crossed limit, and says nothing about the cause. Short windows let a scenario take
- * a minute.
- *
- * On a busy machine a late scrape ends every series of its target until the next scrape. So rules
- * use the last known value, and an alert fires for a while after its condition ends. A gap then
+ * series and the crossed limit, but no cause. Short windows let a scenario take only a minute. On a
+ * busy machine a late scrape ends every series of its target until the next scrape. Rules therefore
+ * use the last known value, and an alert fires for a while after its condition ends, so that a gap
  * ends no alert.
  */
 
@@ -33,7 +31,7 @@ const rule = (alert: string, severity: string, expr: string, summary: string, de
   annotations: { summary, description },
 })
 
-/** Selects the PostgreSQL that the web nodes use. The other databases have separate rules. */
+/** Selects the PostgreSQL that the web nodes use. The lab's other databases have separate rules. */
 const nodeDatabase = '{instance=~".*lab.internal:5432"}'
 
 /** Selects the last known value of each series. */

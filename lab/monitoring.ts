@@ -27,8 +27,8 @@ const certificatePath = (lab: Lab, { id }: NodePlan): string => join(nodeDirecto
 export async function issueCertificate(lab: Lab, node: NodePlan, hours = usualHours): Promise<void> {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, false, ['sign', 'verify'])
-  // Loaded here, because few labs issue a certificate. x509 needs `reflect-metadata` to be loaded
-  // first.
+  // Loads x509 only here, because few labs issue a certificate. x509 needs `reflect-metadata` to be
+  // loaded first.
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
   const certificate = await X509CertificateGenerator.createSelfSigned(
@@ -63,14 +63,14 @@ export function certificateEndMs(lab: Lab, node: NodePlan): number {
 const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
 
 /**
- * Milliseconds between rounds of requests. A round has two requests for each web node and tenant,
- * and one of the two is a search.
+ * Milliseconds between rounds of requests. In a round each tenant sends two requests to each web
+ * node, of which one is a search.
  */
 const everyMs = 250
 /** Extra requests for a noisy tenant in each round. */
 const noisyRequests = 20
 
-/** Sends requests until the lab ends. Calls `onRound` before each round. */
+/** Sends requests to the web nodes until the lab ends. Calls `onRound` before each round. */
 function startTraffic(lab: Lab, onRound: () => void): void {
   setInterval(() => {
     onRound()
@@ -86,7 +86,7 @@ function startTraffic(lab: Lab, onRound: () => void): void {
   }, everyMs).unref()
 }
 
-/** Sends a request and ignores its response. A node that is down does not respond. */
+/** Sends a request and ignores the response, and the error of a node that is down. */
 function request(port: number, path: string, host: string): void {
   const sent = get({ host: '127.0.0.1', port, path, agent: false, headers: { host }, timeout: 2_000 }, (answer) => {
     answer.resume()
@@ -102,12 +102,12 @@ function request(port: number, path: string, host: string): void {
  */
 export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string; logsUrl: string | null }
 
-/** Debian packages that monitoring needs. */
+/** Debian packages with the programs that monitoring needs. */
 const packages = ['prometheus', 'prometheus-alertmanager', 'prometheus-node-exporter'] as const
 
 export type Receiver = { url: string; token: string }
 
-/** Lists missing programs. The faults of metrics cannot be broken in without them. */
+/** Lists missing programs of monitoring, without which no fault of metrics can be broken in. */
 export function missingServers(): string[] {
   return packages.filter((name) => findServer(name) === null)
 }
@@ -116,8 +116,8 @@ export const describeMissing = (missing: readonly string[]): string =>
   `this machine has no ${missing.join(', no ')}. On Debian, install them: apt-get install ${missing.join(' ')}`
 
 /**
- * Finds VictoriaLogs by a variable or in the PATH. VictoriaLogs must be installed by hand, because
- * no package registry has it. Null if not found; logs are then read where they are written.
+ * Finds VictoriaLogs by a variable or in the PATH. A person has to install VictoriaLogs, because no
+ * package registry has it. Null if it is not found; logs are then read where they are written.
  */
 export function findVictoriaLogs(): string | null {
   const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')
@@ -141,8 +141,8 @@ export function isProgram(file: string): boolean {
 const starting = new WeakMap<Lab, Promise<Monitoring>>()
 
 /**
- * Starts the web nodes' monitoring, and traffic to be counted. A lab starts them once. The node
- * exporter reports on the whole machine. Rejects when a server does not start.
+ * Starts the web nodes' monitoring, and traffic whose requests it counts. A lab has one monitoring.
+ * The node exporter reports on the whole machine. Rejects if a server does not start.
  */
 export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   const begun = starting.get(lab) ?? start(lab, receiver)
@@ -153,9 +153,9 @@ export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitorin
 
 async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   const directory = join(lab.dir, 'monitoring')
-  // Removes old series, because those of an earlier start belong to other processes.
+  // Removes the series of an earlier start, because they belong to former processes.
   rmSync(directory, { recursive: true, force: true })
-  // The directory contains the token for alerts, which nodes of another user must not read.
+  // Closes the directory to nodes of another user, because it contains the token for alerts.
   mkdirSync(directory, { mode: 0o700 })
   const [prometheus, alertmanager, exporter] = [await freePort(), await freePort(), await freePort()]
   for (const node of webNodes(lab)) await ensureCertificate(lab, node)
@@ -231,7 +231,7 @@ export const clusterTargetsFile = 'cluster.json'
 
 /**
  * Writes the scrape targets of the web nodes, whose ports change at every start. Returns the
- * content.
+ * written content.
  */
 function writeTargets(lab: Lab, directory: string, written: string): string {
   const targets = webNodes(lab).flatMap((node) => {

@@ -30,9 +30,9 @@ type Check = OracleVerdict['checks'][number]
 const caughtUpSeconds = 2
 
 /**
- * Judges whether the state is this scenario's good end: its own checks are met, and nothing else
- * was harmed. In `disk_pressure_tenant` the tenant's bytes must still exist, and in `no_room` no VM
- * may have moved.
+ * Judges whether the present state is this scenario's good end: the scenario's own checks are met,
+ * and nothing else was harmed. In `disk_pressure_tenant` the tenant's bytes must still exist, and
+ * in `no_room` no VM may have moved.
  */
 export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<OracleVerdict> {
   const look = await lookAt(lab)
@@ -136,8 +136,8 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
 }
 
 /**
- * Requires the host to be still down. The host's VMs run elsewhere, and only a person can restart
- * the host itself.
+ * Requires that the host is still down. Its VMs run elsewhere, and only a person can restart the
+ * host.
  */
 function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
   const state = hosts.find(({ id }) => id === on)?.state
@@ -145,8 +145,8 @@ function staysDown({ hosts }: PlatformView, { on }: Fault): Check {
 }
 
 /**
- * Checks a service that ends soon after each start. Such a service may be restarted at most three
- * times a day, and the cause must be left to a person.
+ * Checks a service that ends soon after each start. The service must be started again, but at most
+ * three times, and its cause must be left to a person.
  */
 function relapses({ plan }: NodeLook, lab: Lab): Check[] {
   const { begun, ended, isLimited } = restartCounts(lab, plan.id)
@@ -179,7 +179,7 @@ function runs({ plan, process, answers }: NodeLook): Check {
 
 function hasItsPort({ plan }: NodeLook, lab: Lab): Check {
   const port = lab.children.get(plan.id)?.port
-  // Falls back to the present port, because a restarted lab gave every node another port.
+  // Uses the present port if none is recorded: a restarted lab gives each node another port.
   const wanted = lab.ports[plan.id] ?? port
   return { name: `${plan.id} listens on its own port`, ok: port === wanted, detail: `${port}, was ${wanted}` }
 }
@@ -216,7 +216,7 @@ function linkCheck(lab: Lab, { on }: Fault): Check {
 }
 
 /**
- * Checks that no part without a fault is worse than before, and that no tenant's file is gone or
+ * Checks that no part without a fault is worse than before, and that no file of a tenant is gone or
  * different.
  */
 function harm(lab: Lab, look: PlatformView, judged: Fault | undefined): Check[] {

@@ -8,14 +8,14 @@ import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
 /**
- * The folder in each web node's directory that contains a separate system, with its own apt and
- * dpkg data.
+ * The folder in each web node's directory with a separate system, which has its own data of apt and
+ * dpkg.
  */
 const systemDirectory = 'system'
 
 /**
- * The file that names what the newest release needs, relative to the node's directory. Absent if
- * the release needs nothing.
+ * The file that names the package that the newest release needs, relative to the node's directory.
+ * Absent if the release needs none.
  */
 export const needsFile = 'etc/needs.json'
 
@@ -27,7 +27,7 @@ export const packagePrograms = ['apt-get', 'apt-cache', 'dpkg', 'dpkg-deb']
 const searched = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 const environment = { PATH: searched.join(':'), HOME: '/nonexistent', LC_ALL: 'C.UTF-8' }
 
-/** Creates an empty system: no package is installed, and the repository is empty. */
+/** Creates an empty system: no package is installed, and the package repository is empty. */
 export function makeSystem(lab: Lab, node: NodePlan): void {
   for (const name of [
     '',
@@ -60,7 +60,7 @@ export function makeSystem(lab: Lab, node: NodePlan): void {
   if (!exists(statusFile(lab, node))) writeForNode(lab, statusFile(lab, node), '')
 }
 
-/** Resets the system to its first state. */
+/** Resets a node's system to its first state. */
 export function renewSystem(lab: Lab, node: NodePlan): void {
   rmSync(systemPath(lab, node, ''), { recursive: true, force: true })
   makeSystem(lab, node)
@@ -71,14 +71,14 @@ export function aptOptionsOf(lab: Lab, node: NodePlan): string[] {
   return [`--config-file=${aptSettings(lab, node)}`]
 }
 
-/** Lists the programs that are missing in the search path of nodes and agents. */
+/** Lists the programs that are missing in the PATH of nodes and agents. */
 export function missingPrograms(names: readonly string[]): string[] {
   return names.filter((name) => !searched.some((directory) => exists(join(directory, name), constants.X_OK)))
 }
 
 /**
- * Creates a release that needs a package of the node's repository that is not installed. Throws the
- * error of apt or dpkg-deb.
+ * Creates a release that needs a package. The node's repository has the package, but it is not
+ * installed. Throws the error of apt or dpkg-deb.
  */
 export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   const run = promisify(execFile)
@@ -106,8 +106,8 @@ export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
 }
 
 /**
- * Lists faults of the node's system: the package is not installed, its file is wrong, or other
- * packages are installed.
+ * Lists the faults of a node's system: the package is not installed, its file is wrong, or packages
+ * are installed that nobody requested.
  */
 export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]> {
   const problems: string[] = []
@@ -135,8 +135,8 @@ export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]
 }
 
 /**
- * Builds the node's settings of apt. The machine's settings are read before them, so they clear the
- * hooks before and after a run.
+ * Builds the node's settings of apt. apt reads the machine's settings first, so the node's settings
+ * clear the machine's hooks.
  */
 function settingsOf(root: string): string {
   return [

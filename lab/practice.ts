@@ -3,8 +3,8 @@ import type { ResourceRef } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
 
 /**
- * A question in the agent's form. `trap`: the fact on the card that is a reason against the action;
- * null if the card is not a trap.
+ * A practice question in the form of an approval card. `trap`: the fact on the card that is a
+ * reason against the action; null if the card is not a trap.
  */
 export type PracticeCard = {
   approval: Approval & { evidence: Evidence[]; about: ResourceRef }
@@ -21,9 +21,9 @@ type Question = {
   reason: string
   risk: Risk
   reversible: boolean
-  /** The result of the dry run; null if the action has none. */
+  /** The result of the dry run. Null if the action has no dry run. */
   rehearsed: Record<string, string> | null
-  /** The evidence, in order: first the alert, then what each tool found about a subject. */
+  /** The evidence, in order: first the alert, then what each tool found about a resource. */
   alert: string
   looks: [tool: string, about: string, found: string][]
   /** The condition that must be true after the action. */
@@ -210,7 +210,7 @@ function toCard(asked: Question, number: number, now: Date): PracticeCard {
 export type PracticeAnswer = { decision: 'approve' | 'deny'; seconds: number }
 
 /**
- * Computes the score. A trap is caught if it was denied. Other cards count if they were approved.
+ * Computes the score. A trap is caught if it was denied. Any other card counts if it was approved.
  */
 export function scorePractice(cards: readonly PracticeCard[], answers: readonly PracticeAnswer[]) {
   const played = cards.slice(0, answers.length).map((card, at) => ({ ...card, ...(answers[at] as PracticeAnswer) }))

@@ -11,7 +11,7 @@ import {
   withoutEnds,
 } from './conditions.ts'
 
-/** The number of checks after which a sender that never reports ends repeats a fault that lasts. */
+/** The number of checks after which the sender that never reports ends repeats a fault. */
 const repeatAfterLooks = 20
 /** The number of equal checks in a row before an alert fires or resolves. */
 const looks = 2
@@ -27,17 +27,17 @@ const webhookAlert: z.ZodType<WebhookAlert> = z.object({
   fingerprint: z.string(),
 })
 
-/** What the prober remembers over a restart: firing alerts, and undelivered notifications. */
+/** The state that the prober keeps over a restart: firing alerts, and undelivered notifications. */
 const memory = z.object({
   firing: z.record(z.string(), webhookAlert),
   unsent: z.array(z.object({ alertname: z.string(), alerts: z.array(webhookAlert) })),
 })
 export type ProberMemory = z.infer<typeof memory> & {
-  /** How many checks in a row differed from the last report, by fingerprint. */
+  /** The number of checks in a row whose result differed from the last report, by fingerprint. */
   disagreeing: Record<string, number>
   /**
-   * How many checks in a row still found the fault, by fingerprint of an alert whose sender never
-   * reports ends.
+   * The number of checks in a row that still found the fault, by fingerprint of an alert whose
+   * sender never reports an end.
    */
   lasting?: Record<string, number>
 }
@@ -48,7 +48,7 @@ type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
 
 /**
  * Checks the conditions at intervals and posts changes. An undelivered notification stays first in
- * the queue, also over a restart, so that each alert fires before it resolves.
+ * the queue, even over a restart, so that each alert fires before it resolves.
  */
 export function startProber(
   file: string,
@@ -101,9 +101,9 @@ export function startProber(
 }
 
 /**
- * Computes the memory after a check: alerts begin, end and are queued. Alerts with the same name
- * and sender are sent together. A sender without ends repeats an alert once, and does not report
- * its end.
+ * Computes the prober's state after a check: alerts begin or end, and are queued. Alerts with one
+ * name and one sender are sent together. The sender without ends repeats an alert once, and never
+ * reports its end.
  */
 export function afterLook(before: ProberMemory, conditions: LabCondition[], now: Date): ProberMemory {
   const at = now.toISOString()
@@ -148,10 +148,7 @@ function hasEnds({ labels }: WebhookAlert): boolean {
   return labels.monitor !== withoutEnds
 }
 
-/**
- * Posts to a receiver of Alertmanager's webhooks. Asks for another attempt only if the failure may
- * pass.
- */
+/** Posts to a receiver of Alertmanager's webhooks. Returns `retry` only if the failure may pass. */
 export function postTo(url: string, token: string): Post {
   return async (body) => {
     try {

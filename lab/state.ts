@@ -42,8 +42,8 @@ export const faultName = z.enum([
 export type FaultName = z.infer<typeof faultName>
 
 /**
- * The state of a database fault when it was broken in: its root cause, and facts that must be
- * unchanged.
+ * The state of a database fault right after it was broken in: its root cause, and facts for later
+ * comparison.
  */
 const brokenDatabase = z.object({
   /** The root cause in words, with the exact session, slot, table or statement. */
@@ -51,7 +51,7 @@ const brokenDatabase = z.object({
   rootSession: shopSession.nullable().default(null),
   /** Sessions that must still exist, identified by process and start. */
   sessions: z.array(shopSession),
-  /** Other facts that must not change, or that show whether the cause is gone. */
+  /** Other facts about the servers that must not change, or that show whether the cause is gone. */
   facts: z.record(z.string(), z.string()),
 })
 export type BrokenDatabase = z.infer<typeof brokenDatabase>
@@ -59,38 +59,38 @@ export type BrokenDatabase = z.infer<typeof brokenDatabase>
 /** A fault that was broken in and not healed, with the data that the oracle compares. */
 export const fault = z.object({
   fault: faultName,
-  /** The target that the request named, for example a shard. */
+  /** The target in the request that broke the fault in, for example a shard. */
   target: z.string(),
   /** The node, host, rack or link that the fault broke. */
   on: z.string(),
   at: z.iso.datetime(),
   /** Files that the fault wrote, relative to the node's directory. */
   files: z.array(z.string()),
-  /** Hosts that the fault killed or, for `drain`, marked. */
+  /** Hosts that the fault killed. For `drain`, hosts that are to be emptied. */
   hosts: z.array(z.string()).default([]),
-  /** The counters of the VMs that were on `hosts`. */
+  /** The counters of the VMs that were on `hosts`, at the time of the fault. */
   counters: z.record(z.string(), z.number()),
   /** VMs whose storage the fault made read-only. */
   readOnly: z.array(z.string()).default([]),
-  /** The host on which each VM was defined to run at that moment. */
+  /** The host on which each VM was defined to run when the fault was broken in. */
   placement: z.record(z.string(), z.string()).default({}),
   /**
    * Files of the node that must remain, by relative path. The first `bytes` bytes must have this
    * sha256, because logs may grow.
    */
   kept: z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() })).default({}),
-  /** Pids of all processes that must not be ended, by the id of the lab's child. */
+  /** Pids of all processes that nobody may end, by the id of the lab's child. */
   pids: z.record(z.string(), z.number()).default({}),
   /** The sha256 of every file that belongs to a tenant, just after the fault was broken in. */
   tenantData: z.record(z.string(), z.string()),
   /** The state of a database fault, for comparison; null for every other fault. */
   database: brokenDatabase.nullable().default(null),
-  /** A cluster fault as the cluster's API showed it; null for every other fault. */
+  /** A cluster fault as the API showed it when broken in. Null for every other fault. */
   cluster: z.record(z.string(), z.string()).nullable().default(null),
 })
 export type Fault = z.infer<typeof fault>
 
-/** The part of the state that is kept after the controller ends. Everything else is measured. */
+/** The part of the lab's state that outlives the controller. Everything else is measured. */
 const state = z.object({
   placement: z.record(z.string(), z.string()),
   linksDown: z.array(z.string()),
@@ -106,11 +106,11 @@ export type Lab = {
   /** The host on which each VM is defined to run. */
   placement: Record<string, string>
   /**
-   * The host to which a VM is being moved. The VM already takes room there. Not kept over a
-   * restart.
+   * The host to which each VM is being moved. The VM already takes room on this host. Not kept over
+   * a restart.
    */
   underWay: Record<string, string>
-  /** Ports that nodes must keep; other nodes use any port. Not kept over a restart. */
+  /** Ports that nodes must keep. A node without an entry uses any port. Not kept over a restart. */
   ports: Record<string, number>
   linksDown: string[]
   /** Hosts that are to be emptied. */
@@ -119,15 +119,15 @@ export type Lab = {
   /** Whether the power switches confirm that a dead host is off. Not kept over a restart. */
   confirmsPower: boolean
   /**
-   * Resolves when the fault that is being broken in is complete. Half a fault must not raise an
-   * alert.
+   * Resolves when the fault that is being broken in is complete. An incomplete fault must not raise
+   * an alert.
    */
   breaking: Promise<unknown>
   /** Seconds of lag above which a replica counts as lagging. */
   lagSeconds: number
   /**
-   * Seconds after which a service with a limited lifetime ends, and after which the next backup
-   * begins.
+   * Seconds after which a service with a limited lifetime ends. Also the seconds between the starts
+   * of two backups.
    */
   paceSeconds: number
   /** The web nodes' monitoring and PostgreSQL; null until requested. Not kept over a restart. */
@@ -151,13 +151,13 @@ export function nodeDirectory({ dir }: Lab, id: string): string {
   return join(dir, 'nodes', id)
 }
 
-/** Creates a directory that the nodes' user owns. */
+/** Creates a directory that belongs to the nodes' user. */
 export function ownDirectory({ account }: Lab, path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o755 })
   if (account) chownSync(path, account.uid, account.gid)
 }
 
-/** Writes a file into a node's directory. The nodes' user owns the file. */
+/** Writes a file into a node's directory. The file belongs to the nodes' user. */
 export function writeForNode(lab: Lab, file: string, bytes: string | Uint8Array): void {
   writeFileSync(file, bytes)
   if (lab.account) chownSync(file, lab.account.uid, lab.account.gid)
@@ -172,7 +172,7 @@ export function readState(dir: string, topology: Topology): z.infer<typeof state
   const file = join(dir, 'state.json')
   if (!existsSync(file)) return { placement: initial, linksDown: [], draining: [], faults: [] }
   const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
-  // Drops faults of the databases and the cluster, because these ended with the lab.
+  // Drops the faults of databases and cluster, because both ended with the lab.
   const faults = kept.faults.filter(({ fault: name }) => !isDatabaseFault(name) && !isClusterFault(name))
   return { ...kept, faults, placement: { ...initial, ...kept.placement } }
 }
@@ -182,7 +182,7 @@ export class WrongTarget extends Error {
   override name = 'WrongTarget'
 }
 
-/** Returns the named node, or the node of the named shard that has the role. */
+/** Returns the node that `target` names, or the node of this shard with this role. */
 export function nodeAt(lab: Lab, target: string, role: NodePlan['role']): NodePlan {
   const node = lab.topology.nodes.find(({ id }) => id === target)
   const found = node ?? lab.topology.nodes.find((each) => each.shard === target && each.role === role)
@@ -198,7 +198,7 @@ export function hostAt(lab: Lab, target: string): HostPlan {
   return host
 }
 
-/** Returns the pid of the process to break. Throws if the process is not running. */
+/** Returns the pid of a process that is to be broken. Throws if the process is not running. */
 export function runningPid(lab: Lab, id: string): number {
   const child = lab.children.get(id)
   if (!child) throw new WrongTarget(`${id} is already down`)

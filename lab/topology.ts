@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /**
- * The lab's parts, as data. The data is only the desired state; the present state is measured and
- * is not here.
+ * The parts of the lab, as data. They are only the desired state; the present state is measured.
  */
 type ShardPlan = {
   id: string
@@ -49,16 +48,16 @@ const regions = ['osl', 'ams'] as const
 
 const names = ['Aurora', 'Birch', 'Cobalt', 'Dune', 'Ember', 'Fjord', 'Garnet', 'Harbor', 'Iris', 'Juniper'] as const
 
-/** A small quota, so that a few real megabytes fill the disk. */
+/** The disk quota of a web node, small enough for a few real megabytes to fill the disk. */
 const webQuotaBytes = 4 * 1024 * 1024
-/** The database log grows by about 17 MB a day, so this quota lasts two weeks. */
+/** A quota that lasts two weeks, because the database log grows by about 17 MB a day. */
 const databaseQuotaBytes = 256 * 1024 * 1024
 
 const host = { ramMib: 32_768, cpuMc: 16_000 }
 
 /**
- * A host with much memory and few CPUs. The VMs of such a host fit on no other host, and no other
- * host's VMs fit on such a host.
+ * A host with much memory and few CPUs. Its VMs fit on no other host, and no other host's VMs fit
+ * on it.
  */
 const large: HostPlan = { id: 'host-ams-5', region: 'ams', rack: 'ams-r3', ramMib: 65_536, cpuMc: 6_000 }
 
@@ -70,8 +69,8 @@ const hosts: HostPlan[] = [
 ]
 
 /**
- * The priorities of groups. Priorities matter if not all VMs can run. A VM without a group has the
- * default.
+ * The priorities of groups of VMs, for the case that not all VMs can run. A VM without a group has
+ * the default.
  */
 const priorities: Record<string, number> = {
   'ha-ledger': 100,
@@ -192,13 +191,11 @@ function tenantName(id: string): string {
   return round === 0 ? names[n]! : `${names[n % names.length]} ${round + 1}`
 }
 
-/** The file in each web node's git checkout that maps addresses. */
+/** The file that maps addresses, in each web node's git checkout. */
 export const routesFile = 'site/routes.json'
 const featuresFile = 'site/features.json'
 
-/**
- * The author of the lab's commits. The git settings of the machine and of its user are not read.
- */
+/** The author of the lab's commits. git reads no settings of the machine or of the user. */
 const environment = {
   PATH: '/usr/bin:/bin',
   HOME: '/nonexistent',
@@ -212,8 +209,8 @@ const environment = {
 }
 
 /**
- * Creates the checkout with its first commit, unless it exists. Leaves no checkout if git is
- * missing or fails.
+ * Creates a node's git checkout with its first commit, unless the checkout exists. Leaves no
+ * checkout if git is missing or fails.
  */
 export function makeSite(lab: Lab, node: NodePlan): void {
   if (hasSite(lab, node)) return
@@ -229,7 +226,7 @@ export function makeSite(lab: Lab, node: NodePlan): void {
   if (!isMade) rmSync(directory, { recursive: true, force: true })
 }
 
-/** Resets the checkout to its first state, whatever was committed since. */
+/** Resets a node's git checkout to its first state, whatever was committed since. */
 export function renewSite(lab: Lab, node: NodePlan): void {
   rmSync(siteDirectory(lab, node), { recursive: true, force: true })
   makeSite(lab, node)
@@ -261,7 +258,7 @@ export function deployFeature(lab: Lab, node: NodePlan): boolean {
   )
 }
 
-/** Returns the path of the routes file if it is not JSON; null if it is JSON, or absent. */
+/** Returns the path of the routes file if the file is not JSON. Null for valid JSON, or no file. */
 export function brokenRoutes(lab: Lab, node: NodePlan): string | null {
   const file = routesOf(lab, node)
   try {
@@ -272,14 +269,14 @@ export function brokenRoutes(lab: Lab, node: NodePlan): string | null {
   return null
 }
 
-/** Lists deviations of the checkout: wrong content of its files, and uncommitted changes. */
+/** Lists deviations of a node's git checkout: files with wrong content, and uncommitted changes. */
 export function siteProblems(lab: Lab, node: NodePlan): string[] {
   const problems: string[] = []
   let routes: string | null = null
   try {
     routes = readFileSync(routesOf(lab, node), 'utf8')
   } catch {
-    // Ignores the error, because an unreadable file counts as a deviation below.
+    // Ignores the error: below, an unreadable file counts as a deviation.
   }
   if (routes !== desiredRoutes(lab, node)) problems.push(`${routesFile} is not as desired`)
   if (readFeatures(lab, node) !== desiredFeatures) problems.push(`${featuresFile} is not as desired`)
@@ -300,7 +297,7 @@ const desiredFeatures = `${JSON.stringify({ searchV2: false }, null, 2)}\n`
 const featuresOf = (lab: Lab, { id }: NodePlan): string => join(nodeDirectory(lab, id), featuresFile)
 
 /**
- * Reads the features file. A checkout of an earlier version has no such file, which counts as no
+ * Reads the features file. A checkout of an earlier version has no such file, and therefore no
  * features.
  */
 function readFeatures(lab: Lab, node: NodePlan): string {
@@ -320,7 +317,7 @@ function siteDirectory(lab: Lab, { id }: NodePlan): string {
 }
 
 /**
- * Runs git in the checkout as the node's user, and returns its output. Null if git fails or is
+ * Runs git in a node's checkout as the node's user, and returns its output. Null if git fails or is
  * missing.
  */
 function git(lab: Lab, node: NodePlan, ...words: string[]): string | null {

@@ -24,8 +24,8 @@ export function checkEmptied(lab: Lab, look: PlatformView, fault: Fault): Check[
 }
 
 /**
- * Checks a loss that exceeds the free room: the most important VMs run, and the others really have
- * no room.
+ * Checks a loss of hosts whose VMs exceed the free room: the most important VMs run, and no host
+ * has room for the others.
  */
 export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters)
@@ -37,7 +37,7 @@ export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): 
   ]
 }
 
-/** Checks a loss that fits nowhere in its region: no VM may have moved because of it. */
+/** Checks a loss that fits nowhere in its region: no VM may have moved because of the loss. */
 export function checkNothingMoved(lab: Lab, fault: Fault): Check[] {
   const regionOf = (host: string) => lab.topology.hosts.find(({ id }) => id === host)!.region
   const moved = Object.entries(fault.placement).filter(

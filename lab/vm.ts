@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { processStartedAt, processState } from './children.ts'
 import { type Lab, saveState, storageDirectory } from './state.ts'
 
-/** Milliseconds after which a beat is too old. A live VM writes a beat every second. */
+/** Milliseconds after which a VM's beat is too old. A running VM writes a beat every second. */
 const beatMs = 5000
-/** The most milliseconds from a start to the first beat. */
+/** The most milliseconds from the start of a VM to its first beat. */
 const startMs = 5000
 
-/** A refusal by the platform. The effect ends as `failed` with this text, and nothing changed. */
+/** A refusal by the platform. The operation ends as `failed` with this text, without a change. */
 export class VmRefusal extends Error {
   override name = 'Refused'
 }
@@ -34,7 +34,7 @@ export function hostsRunning(lab: Lab, vm: string): string[] {
   })
 }
 
-/** Returns the VM's counter, which continues over all its hosts. */
+/** Returns the VM's counter, which continues when the VM moves to another host. */
 export function counterOf(lab: Lab, vm: string): number {
   try {
     return Number(readFileSync(join(storageDirectory(lab, vm), 'counter'), 'utf8'))
@@ -43,7 +43,7 @@ export function counterOf(lab: Lab, vm: string): number {
   }
 }
 
-/** Starts a VM that runs nowhere. If the function throws `Refused`, nothing was changed. */
+/** Starts a VM that runs on no host. If the function throws `Refused`, it changed nothing. */
 export async function startVm(lab: Lab, vm: string, host: string): Promise<string> {
   const [where] = hostsRunning(lab, vm)
   if (where) throw new VmRefusal(`${vm} still runs on ${where}`)
@@ -58,14 +58,14 @@ export async function startVm(lab: Lab, vm: string, host: string): Promise<strin
   })
 }
 
-/** Stops a VM on its host. The VM's counter is kept. */
+/** Stops a VM on its host, and keeps its counter. */
 export async function stopVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   await ask(lab, host, 'DELETE', vm)
   return `${vm} was stopped on ${host}, its counter stands at ${counterOf(lab, vm)}`
 }
 
-/** Stops a VM and starts it again on the same host. The VM keeps its room in the meantime. */
+/** Stops a VM and starts it again on its host, on which it keeps its room meanwhile. */
 export async function restartVm(lab: Lab, vm: string, host: string): Promise<string> {
   requireRunning(lab, vm, host)
   lab.underWay[vm] = host
@@ -105,8 +105,8 @@ function startOf(beat: string): string | null {
 }
 
 /**
- * Moves a running VM: a copy waits on the target, the source releases the VM, and the copy
- * continues.
+ * Moves a running VM: a copy waits on the target host, the source host releases the VM, and the
+ * copy continues.
  */
 export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
   if (from === to) throw new VmRefusal(`${vm} cannot move from ${from} to ${to}: both are the same host`)
@@ -117,7 +117,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
     try {
       await ask(lab, from, 'DELETE', vm)
     } catch (error) {
-      // Ends the waiting copy, because it is unknown whether the source has released the VM.
+      // Ends the waiting copy, because it is unknown whether the source host has released the VM.
       await ask(lab, to, 'DELETE', vm)
       throw error
     }
@@ -131,7 +131,7 @@ export async function migrateVm(lab: Lab, vm: string, from: string, to: string):
   })
 }
 
-/** Returns every VM to its host in the topology. Every host must be up. */
+/** Returns every VM to its host in the topology. Every host must be running. */
 export async function returnVms(lab: Lab): Promise<void> {
   const away = lab.topology.vms.filter(({ id, host }) => lab.placement[id] !== host)
   for (const { id, host } of away) {
@@ -142,7 +142,7 @@ export async function returnVms(lab: Lab): Promise<void> {
   for (const host of new Set(away.map((vm) => vm.host))) await startVmsOf(lab, host)
 }
 
-/** Starts the VMs that are defined on a host and run nowhere, as a host does after a power cut. */
+/** Starts the VMs that are defined on a host and run on none, as a host does after a power cut. */
 export async function startVmsOf(lab: Lab, host: string): Promise<void> {
   const mine = lab.topology.vms.filter(({ id }) => lab.placement[id] === host && hostsRunning(lab, id).length === 0)
   await Promise.all(
@@ -159,8 +159,8 @@ function place(lab: Lab, vm: string, host: string): void {
 }
 
 /**
- * Reserves the target's room before anything is awaited, so that two operations cannot both take
- * the last room.
+ * Reserves the room on the target host before it awaits anything, so that two operations cannot
+ * both take the last room.
  */
 async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise<string>): Promise<string> {
   requireRoom(lab, vm, host)

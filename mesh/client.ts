@@ -15,19 +15,19 @@ import type { DeviceWay } from './exchange.ts'
 import { issueRead, type SigningKey } from './sign.ts'
 
 /**
- * The response does not match the request, the device or the protocol's schema. Nothing in it is
+ * The response does not match the request, the device or the protocol's schema. No part of it is
  * used.
  */
 export class InvalidDeviceResponseError extends Error {
   override name = 'InvalidDeviceResponseError' as const
 }
 
-/** Milliseconds for the transport, in addition to the device's deadline. */
+/** Milliseconds for the transport of request and response, in addition to the device's deadline. */
 const graceMs = 5_000
 
 /**
- * Sends one signed request and returns the device's response, which may be a refusal. Throws
- * HttpError if no response came, and InvalidDeviceResponseError for an invalid one. Never repeats.
+ * Sends one signed request once. Returns the device's response, which may be a refusal. Throws
+ * HttpError for no response, and InvalidDeviceResponseError for an invalid response.
  */
 export async function callDevice(
   device: DeviceWay,
@@ -46,7 +46,7 @@ export async function callDevice(
   return about(device, asked.request_id, readJson(answer.body, capabilityAnswer, device.id))
 }
 
-/** Reads the state of an operation: from the running one, or else from the journal. */
+/** Reads the present response to an operation, from the running operation or the journal. */
 export async function readOperation(
   device: DeviceWay,
   requestId: string,
@@ -59,8 +59,8 @@ export async function readOperation(
 }
 
 /**
- * Follows a long operation: each line when it comes, then the response. Null if the stream ended
- * without a response; `readOperation` then returns the state.
+ * Follows a long operation: passes on each line when it comes, then returns the response. Null if
+ * the stream ended without a response; `readOperation` then returns the operation's state.
  */
 export async function followOperation(
   device: DeviceWay,
@@ -87,7 +87,7 @@ export async function followOperation(
   return last === null ? null : about(device, requestId, last)
 }
 
-/** Reads a line, which is a JSON string. Anything else is taken literally. */
+/** Reads a line of a stream, which is a JSON string. Returns any other text unchanged. */
 function lineOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
@@ -117,7 +117,7 @@ export async function readJournal(device: DeviceWay, after: number, signing: Sig
   return page
 }
 
-/** Returns the device's error code, if it sent one. */
+/** Returns the device's error code. Empty if the body has no code. */
 function wordOf(body: Uint8Array): string {
   try {
     return capabilityAnswer.parse(JSON.parse(Buffer.from(body).toString('utf8'))).error?.code ?? ''
@@ -126,7 +126,7 @@ function wordOf(body: Uint8Array): string {
   }
 }
 
-/** Builds the `Authorization` header of a reader. */
+/** Builds the `Authorization` header that permits one read of a path. */
 function leaveToRead({ id }: DeviceWay, path: string, signing: SigningKey): string {
   const leave = JSON.stringify(issueRead(path, id, signing))
   return `Mesh ${Buffer.from(leave, 'utf8').toString('base64url')}`
@@ -164,7 +164,7 @@ function about(device: DeviceWay, requestId: string, answer: CapabilityAnswer): 
   return answer
 }
 
-/** Whether it is certain that nothing was sent. */
+/** Whether the error proves that no request was sent. */
 export function wasNotSent(error: unknown): boolean {
   return error instanceof HttpError && (error.code === 'connect' || error.code === 'refused_address')
 }

@@ -23,16 +23,16 @@ type WholeAnswer = { status: number; body: Uint8Array }
 export type DeviceWay = {
   id: string
   /**
-   * Waits while the device is between two connections, up to a limit. A device that listens can
-   * always be tried.
+   * Waits while the device is between two connections, up to a time limit. Returns at once for a
+   * device that listens.
    */
   ready(signal?: AbortSignal): Promise<void>
   /**
-   * Makes one exchange: returns the complete response of any status, or throws HttpError. Never
-   * repeats.
+   * Makes one exchange: returns the complete response of any status, or throws HttpError. Sends the
+   * request only once.
    */
   exchange(ask: DeviceAsk): Promise<WholeAnswer>
-  /** Returns the lines of a response when they come. Throws HttpError, also for an error status. */
+  /** Returns the response's lines when they come. Throws HttpError, also for an error status. */
   lines(ask: DeviceAsk): AsyncGenerator<string>
 }
 
@@ -60,12 +60,12 @@ export function askingOver(
   }
 }
 
-/** The least bytes that a piece counts, so that many small pieces reach the limit too. */
+/** The least bytes that a piece counts, so that many small pieces also reach the limit. */
 const leastBytes = 512
 
 /**
- * The receiving end of one exchange. Pieces are pushed, and read in order. The exchange ends once,
- * successfully or with an error.
+ * The receiving end of one exchange. Pieces of the response are pushed, and read in order. The
+ * exchange ends once, successfully or with an error.
  */
 export type AnswerReceiver = {
   answer: Promise<BegunAnswer>
@@ -76,12 +76,12 @@ export type AnswerReceiver = {
 }
 
 /**
- * Watches one exchange: its time, its size and the caller's cancellation. `onLeft` is called if the
- * receiver gave up before the other side ended.
+ * Watches the time, the size and the cancellation of one exchange. `onLeft` is called if the
+ * receiver gave up before the device ended its response.
  */
 export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): AnswerReceiver {
   const begun = Promise.withResolvers<BegunAnswer>()
-  // Ignores an error that no caller waits for any more.
+  // Ignores the error if no caller waits for the response.
   begun.promise.catch(() => {})
   const waiting: Uint8Array[] = []
   let bytes = 0

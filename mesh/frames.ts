@@ -12,11 +12,11 @@ const kinds = ['ask', 'head', 'data', 'end', 'drop'] as const
 export type FrameKind = (typeof kinds)[number]
 type LinkFrame = { kind: FrameKind; exchange: number; piece: Buffer }
 
-/** The largest piece of a response. Other exchanges are sent between the pieces of a long one. */
+/** The largest piece of a response. Pieces of other responses are sent in between. */
 export const maxPieceBytes = 65_536
 const headBytes = 5
 export const maxAnswerFrameBytes = maxPieceBytes + headBytes
-/** The largest request: a megabyte of body (`bodyBytes`), and a head. */
+/** The largest request: a body of one megabyte (`bodyBytes`), and a head. */
 export const maxAskFrameBytes = 1_048_576 + 16_384
 
 export function packFrame(kind: FrameKind, exchange: number, piece: Uint8Array = empty): Buffer {

@@ -20,18 +20,18 @@ export type DeviceLink = {
   closed: Promise<{ code: number; reason: string }>
 }
 
-/** The most exchanges of a device at a time. An agent allows eight by default, and at most 64. */
+/** The most exchanges with a device at a time. An agent allows eight by default, and at most 64. */
 const maxUnderWay = 96
-/** The most unread bytes of a device. */
+/** The most bytes that a device may leave unread. */
 const maxUnreadBytes = 4_000_000
-/** The most frames of any kind per second. A response of 10 MB takes 160, and lines are joined. */
+/** The most frames of any kind per second. A response of 10 MB takes 160 frames. */
 const maxFramesPerSecond = 4_000
-/** Bytes that may still come for an abandoned exchange: each had at most this many in transit. */
+/** Bytes that may still come for one abandoned exchange: at most so many were in transit. */
 const strayBytesPerLeft = 2_000_000
 
 /**
  * Exchanges messages with an agent over an open socket. Disconnects a device that floods, does not
- * read, or sends without a request, at no cost for other devices.
+ * read, or sends frames without a request. Other devices are not affected.
  */
 export function openLink(device: string, socket: WebSocket): DeviceLink {
   const receivers = new Map<number, AnswerReceiver>()
@@ -41,7 +41,7 @@ export function openLink(device: string, socket: WebSocket): DeviceLink {
   const closed = Promise.withResolvers<{ code: number; reason: string }>()
   const violate = (reason: string) => {
     socket.close(closeCodes.violation, reason)
-    // Does not wait for a reply, because a device that floods does not reply.
+    // Cuts the connection at once, because a device that floods does not reply.
     socket.terminate()
   }
   const count = () => {
@@ -104,7 +104,7 @@ export function openLink(device: string, socket: WebSocket): DeviceLink {
   }
 }
 
-/** Closes the connection, and cuts it if the other side does not reply in time. */
+/** Closes the connection, and cuts it if the agent does not reply in time. */
 function endWithin(socket: WebSocket, code: number, reason: string, withinMs: number): void {
   socket.close(code, reason.slice(0, 120))
   setTimeout(() => socket.terminate(), withinMs).unref()
@@ -121,8 +121,8 @@ function refuseUnsendable(device: string, socket: WebSocket, { signal }: DeviceA
 }
 
 /**
- * Returns a function that tells whether one more frame may come: false if the present second had
- * too many.
+ * Returns a function that counts a frame. The function is false if the present second has too many
+ * frames.
  */
 function frameBudget(): () => boolean {
   let sinceMs = performance.now()

@@ -27,7 +27,7 @@ function toRequest({ url, ca }: DeviceAddress, ask: DeviceAsk): HttpRequest {
     ...(body !== undefined && { body }),
     timeoutMs,
     maxBytes: maxAnswerBytes,
-    // Devices are in private networks; link-local addresses and metadata services are refused.
+    // Allows private networks, where devices are, but no link-local addresses or metadata services.
     allow: 'private',
     ...(ca !== undefined && { ca }),
     ...(signal && { signal }),

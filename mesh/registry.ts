@@ -28,7 +28,7 @@ export const meshSpecs: readonly MeshSpec[] = [
 /** The capabilities that have a tool. */
 export const knownCapability = z.enum(meshSpecs.map((spec) => spec.capability))
 
-/** Capabilities of older agents, which do not list theirs. */
+/** The capabilities of older agents, which do not list their capabilities. */
 const firstCapabilities =
   'shell.exec shell.eval fs.read fs.write fs.list fs.stat git.clone git.commit git.push pkg.install pkg.search proc.list proc.kill docker.container.list docker.container.exec docker.container.logs'.split(
     ' ',
@@ -55,8 +55,8 @@ export function specOfTool(name: string): MeshSpec | null {
 }
 
 /**
- * Builds the request of a call to a device from the arguments that the device knows. Null if the
- * tool has no such request.
+ * Builds the request to a device from a call's arguments, without arguments that the device does
+ * not know. Null if the tool requests nothing from devices.
  */
 export function toDeviceCall(
   tool: string,
@@ -76,8 +76,8 @@ export function specOf(capability: Capability): MeshSpec {
 }
 
 /**
- * Formats `…[device_mesh: pkg.install] (approval required)`, which marks a remote tool for the
- * model.
+ * Adds `[device_mesh: pkg.install] (approval required)` to a tool's description, which marks a
+ * remote tool for the model.
  */
 export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
   const marked = `${spec.about} [device_mesh: ${spec.capability}]`
@@ -85,24 +85,22 @@ export function descriptionOf(spec: MeshSpec, mode: MeshMode = 'all'): string {
 }
 
 /**
- * Whether a tool needs approval for all arguments, as all tools on `sudo` devices, and
- * `shell_eval`.
+ * Whether a tool needs approval for all arguments: every tool on `sudo` devices, and tools such as
+ * `shell_eval` on every device.
  */
 function needsApproval(spec: MeshSpec, mode: MeshMode): boolean {
   return spec.asked === true || mode === 'sudo'
 }
 
 /**
- * Whether devices of a mode have a tool: `user` devices have no privileged tools; `sudo` and `all`
- * devices have all.
+ * Whether devices of a mode have a tool. `user` devices have no privileged tools; `sudo` and `all`
+ * devices have all tools.
  */
 export function inMode(spec: MeshSpec, mode: MeshMode): boolean {
   return mode !== 'user' || !spec.privileged
 }
 
-/**
- * Lists unknown names in `tools_allowed`, which are logged and ignored, and never cause a failure.
- */
+/** Lists unknown names in `tools_allowed`. They are logged and ignored, and cause no failure. */
 export function unknownTools(toolsAllowed: readonly string[]): string[] {
   return toolsAllowed.filter((name) => specNamed(name) === null)
 }
@@ -128,7 +126,7 @@ export type Offering = {
 /** Returns why a device does not have a tool. Null if it has the tool. */
 export function missingPrerequisite(spec: MeshSpec, device: Offering): string | null {
   if (!inMode(spec, device.mode)) return `${spec.name} is not for devices of mode ${device.mode}`
-  // A list that has only unknown names allows nothing, because it was meant to restrict.
+  // Allows no tool if the list has only unknown names, because the list was meant to restrict.
   if (device.toolsAllowed.length > 0 && !device.toolsAllowed.some((name) => specNamed(name)?.name === spec.name)) {
     return `${spec.name} is not among the tools allowed on this device`
   }
@@ -146,10 +144,10 @@ export function toolsOf(device: Offering): MeshSpec[] {
   return meshSpecs.filter((spec) => missingPrerequisite(spec, device) === null)
 }
 
-/** The capability through which a host's device runs something in a guest. */
+/** The capability through which a host's device runs a command in a guest. */
 const reachedBy: Record<Guests, Capability> = { docker: 'docker.container.exec', pct: 'shell.exec' }
 
-/** Lists the tools for a guest without an agent, which go through its host's device. */
+/** Lists the tools for a guest without an agent. The device of the guest's host runs them. */
 export function toolsThrough(device: Offering, guests: Guests): MeshSpec[] {
   if (missingPrerequisite(specOf(reachedBy[guests]), device) !== null) return []
   return toolsOf(device).filter((spec) => spec.throughHost !== undefined)

@@ -1,8 +1,9 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 /**
- * Encrypts a message between control plane processes: unreadable in its row, and invalid if it was
- * altered, moved to another exchange or forged. Only these processes have the mesh's root key.
+ * Encrypts messages between control plane processes. A message is unreadable in its row, and
+ * invalid if it was altered, forged or moved to another exchange. Only these processes have the
+ * root key.
  */
 export type Seal = {
   close(plain: Uint8Array, about: string): Buffer

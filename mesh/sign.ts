@@ -29,13 +29,13 @@ import {
 /** A private key, and the id under which devices know its public half. */
 export type SigningKey = { id: string; key: KeyObject }
 
-/** Returns the bytes that are signed: canonical JSON (RFC 8785) of everything but the signature. */
+/** Returns the bytes that are signed: canonical JSON (RFC 8785) of all fields but the signature. */
 function signedBytes(value: Record<string, unknown>): Buffer {
   const { signature: _, ...rest } = value
   return Buffer.from(canonicalize(rest) as string, 'utf8')
 }
 
-/** Signs with ed25519; the result has `key_id` and `signature`. */
+/** Signs a value with ed25519; the result also has `key_id` and `signature`. */
 export function signed<T extends Record<string, unknown>>(
   value: T,
   { id, key }: SigningKey,
@@ -44,7 +44,7 @@ export function signed<T extends Record<string, unknown>>(
   return { ...whole, signature: signBytes(null, signedBytes(whole), key).toString('base64') }
 }
 
-/** Whether this key signed the value. False for any fault; never throws. */
+/** Whether this key signed the value. False for a malformed signature too; never throws. */
 export function isSigned(value: Record<string, unknown> & { signature: string }, publicKey: KeyObject): boolean {
   try {
     return verifyBytes(null, signedBytes(value), publicKey, Buffer.from(value.signature, 'base64'))
@@ -70,7 +70,7 @@ export function writePublicKey(key: KeyObject): string {
   return key.export({ format: 'der', type: 'spki' }).toString('base64')
 }
 
-/** Returns the SHA-256 of canonical JSON, which binds a grant to its arguments. */
+/** Returns the SHA-256 of the arguments' canonical JSON, which binds a grant to its arguments. */
 export function argsDigest(args: Record<string, unknown>): string {
   return createHash('sha256')
     .update(canonicalize(args) as string)
@@ -79,11 +79,11 @@ export function argsDigest(args: Record<string, unknown>): string {
 
 /** The private keys of the mesh. Only the API process has them. */
 export type MeshKeys = {
-  /** The key that signs manifests, whose public half is pinned on each device. */
+  /** The key that signs manifests. Its public half is pinned on each device. */
   root: SigningKey
   /** Signs requests and grants. */
   signing: SigningKey
-  /** Signs requests after the next rotation. Manifests already contain it. */
+  /** Signs requests after the next rotation of keys. Manifests already contain this key. */
   next: SigningKey | null
 }
 
@@ -92,8 +92,8 @@ class MeshKeyError extends Error {
 }
 
 /**
- * Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which contains the file's name and
- * nothing of the key.
+ * Reads an ed25519 key (PKCS8, PEM). Throws MeshKeyError, which contains the file's name but no
+ * part of the key.
  */
 export function readSigningKey(file: string): SigningKey {
   try {
@@ -105,7 +105,7 @@ export function readSigningKey(file: string): SigningKey {
   }
 }
 
-/** Returns the public half in the format of manifests. */
+/** Returns the key's public half in the format of manifests. */
 export function publicHalf({ key }: SigningKey): string {
   return writePublicKey(createPublicKey(key))
 }
@@ -128,7 +128,7 @@ type ManifestSubject = {
   days: number
 }
 
-/** Issues the list of what may be requested from a device from now on, signed by the root key. */
+/** Issues a device's manifest: the calls that it accepts from now on, signed by the root key. */
 export function issueManifest({ device, mode, terms, keys, days }: ManifestSubject, root: SigningKey): Manifest {
   const now = Date.now()
   const { root_reads, ...others } = terms
@@ -139,8 +139,8 @@ export function issueManifest({ device, mode, terms, keys, days }: ManifestSubje
         device,
         mode,
         ...others,
-        // Leaves the field out if it is empty, because agents older than this field reject a
-        // manifest that has it.
+        // Leaves the field `root_reads` out if it is empty, because agents older than the field
+        // reject a manifest that has it.
         ...(root_reads?.length && { root_reads }),
         keys: keys.map(({ id, publicKey, notAfter }) => ({
           id,
@@ -204,15 +204,15 @@ type GrantSubject = {
   /** The id of the approval or standing grant that a person gave. */
   authority: string
   /**
-   * The time when the call was recorded. A grant that is issued again is identical and ends at the
-   * same time.
+   * The time when the call was recorded. A grant that is issued again for the call is identical,
+   * and ends at the same time.
    */
   issuedAt: string
 }
 
 /**
- * Issues permission for one action, once. Equal subjects give equal bytes, so that a repetition
- * issues no further permission.
+ * Issues a grant, which permits one action once. Equal subjects give equal bytes, so that a second
+ * issue permits nothing more.
  */
 export function issueGrant(subject: GrantSubject, signing: SigningKey): Grant {
   const issued = Date.parse(subject.issuedAt)

@@ -5,7 +5,7 @@ import { type PlacementRules, readRules } from './rules.ts'
 
 export type Flaw = { path: string; message: string }
 
-/** A placement problem with errors. `flaws` lists every invalid field. */
+/** A placement problem is invalid. `flaws` lists every invalid field with its error. */
 export class InvalidProblemError extends Error {
   override name = 'InvalidProblemError' as const
   readonly flaws: Flaw[]
@@ -18,8 +18,8 @@ export class InvalidProblemError extends Error {
 const maxFlaws = 10
 
 /**
- * Checks a problem. Throws InvalidProblemError for invalid sizes, duplicate names and unknown
- * names.
+ * Checks a problem and returns it. Throws InvalidProblemError for invalid sizes, duplicate names
+ * and unknown names.
  */
 export function checkProblem(given: unknown): PlacementProblem {
   const parsed = placementProblem.safeParse(given)
@@ -73,7 +73,7 @@ function findUnknownNames({ hosts, vms, hostIds, vmIds }: PlacementProblem): Fla
   return flaws
 }
 
-/** Finds VMs that have to be both together and apart. */
+/** Finds VMs whose rules require that they are both together and apart. */
 function findContradictions({ vms }: PlacementProblem): Flaw[] {
   const flaws: Flaw[] = []
   const firsts = new Map<string, string>()
@@ -89,23 +89,23 @@ function findContradictions({ vms }: PlacementProblem): Flaw[] {
 }
 
 /**
- * A claim that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in
- * parts of `scale`; a missing size has the price 0. Any whole prices are valid, but wrong prices do
- * not prove the claim.
+ * A claim that no plan needs fewer than k + 1 migrations. Prices are by size of VM,
+ * `ram_mib/cpu_mc`, in parts of `scale`; a missing size has the price 0. Any whole prices are
+ * valid, but wrong prices do not prove the claim.
  */
 export type Certificate = { k: number; scale: number; price: Record<string, number> }
 
-/** The most work for the check of a certificate, because a file must not occupy its reader. */
+/** The most steps of the check of a certificate, because a file must not keep its reader busy. */
 const maxLooks = 2_000_000
 
 type Size = { ram: number; cpu: number; price: number; count: number }
 
 /**
- * Checks the claim in whole numbers, without a solver and without the search's code. The rules give
- * each VM's possible hosts. With k migrations, the hosts provide the worth of all VMs at these
- * prices with at most k evictions. If all VMs are worth more than the hosts provide with k
- * evictions each, k are not enough. False for anything inexact, and for a state in which a host is
- * over its capacity: it may stay so, and its evictions prove nothing.
+ * Checks the claim of a certificate in whole numbers, without a solver and without the search's
+ * code. The rules give each VM's possible hosts. If k migrations were enough, the hosts could hold
+ * all VMs with at most k evictions each. If all VMs are worth more at these prices than the hosts
+ * can then hold, k migrations are not enough. False for inexact numbers, and for a state in which a
+ * host is over its capacity: the host may stay so, and its evictions prove nothing.
  */
 export function certificateHolds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
   if (!Number.isSafeInteger(k) || k < 0 || k > 12 || !Number.isSafeInteger(scale) || scale < 1) return false
@@ -140,8 +140,8 @@ export function certificateHolds(problem: PlacementProblem, { k, scale, price }:
 }
 
 /**
- * Counts the migrations that no plan for all VMs can avoid, if the certificate holds: the VMs on
- * evacuated hosts, and k + 1 other VMs.
+ * Counts the migrations that no plan for all VMs can avoid if the certificate holds: the VMs on
+ * evacuated hosts, and k + 1 further migrations.
  */
 export function certifiedBound(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
   return countForcedMigrations(problem) + k + 1
@@ -154,8 +154,8 @@ export function countForcedMigrations(problem: PlacementProblem): number {
 }
 
 /**
- * Lists hosts that are over their capacity and may take a VM. No certificate holds for such a
- * state.
+ * Lists the hosts that may take a VM and are over their capacity. No certificate holds for a state
+ * with such a host.
  */
 export function listOverfullHosts(problem: PlacementProblem): string[] {
   return overfull(freeCapacity(problem, readRules(problem)))
@@ -188,8 +188,8 @@ function sizeOf({ ramMib, cpuMc }: PlacementVm): string {
 }
 
 /**
- * Finds the lowest cost minus the worth of the free capacity, over all ways in which at most k VMs
- * leave. Null if this takes too long.
+ * Finds, over all ways in which at most k VMs leave a host, the lowest value of their cost minus
+ * the worth of the free capacity. Null if the search takes too long.
  */
 function cheapest(
   own: PlacementVm[],
@@ -220,8 +220,8 @@ function cheapest(
 }
 
 /**
- * Returns a function that finds the highest worth of VMs of these sizes in a room, with a cache.
- * The function returns null if this takes too long.
+ * Returns a function with a cache, which finds the highest worth of VMs of these sizes in a room.
+ * It returns null if the search takes too long.
  */
 function bestFor(sizes: Size[]): (ram: number, cpu: number) => number | null {
   const known = sizes.map(() => new Map<string, number>())

@@ -4,9 +4,9 @@ import type { WrittenPlan } from './plan-file.ts'
 import { listRestrictions, nameFailureDomains, type PlacementRules, readRules } from './rules.ts'
 
 /**
- * Compares the claims of a plan with its steps, after `verifyPlan` replayed the steps. Does not
- * read text for people (`reason`, `obstacle.text`). Cannot check "there is no plan", and bounds
- * without a certificate.
+ * Compares the claims of a plan with its steps, after `verifyPlan` replayed the steps. Returns the
+ * first false claim, or null. Does not read texts for people (`reason`, `obstacle.text`). Cannot
+ * check a claim that no plan exists, or a bound without a certificate.
  */
 export function findFalseClaim(problem: PlacementProblem, plan: WrittenPlan): string | null {
   const rules = readRules(problem)
@@ -42,7 +42,7 @@ function findFalseWave({ steps }: Plan): string | null {
 }
 
 /**
- * Checks priorities and groups, which people see beside a name. Plans of version 0.1.0 have none.
+ * Checks priorities and groups, which people see beside a name. Plans of version 0.1.0 lack both.
  */
 function findFalseLabel({ steps, unplaced }: Plan, vms: Map<string, PlacementVm>): string | null {
   for (const { vm, priority, haGroup } of [...steps, ...unplaced]) {
@@ -56,8 +56,8 @@ function findFalseLabel({ steps, unplaced }: Plan, vms: Map<string, PlacementVm>
 }
 
 /**
- * Checks the VMs that stay down: that all are listed, each once, and that the listed VMs of lower
- * priority have a place.
+ * Checks the VMs that stay down: that all are listed, each once. Also checks that each VM listed as
+ * overtaking one has a place and a lower priority.
  */
 function findFalseDown(
   { state, steps, unplaced }: Plan,
@@ -137,7 +137,7 @@ function findFalseLosses(
 type Room = { host: PlacementHost; ramMib: number; cpuMc: number }
 
 /**
- * Computes what a failure loses, and the free capacity on the remaining hosts if all other VMs
+ * Computes which VMs a failure loses, and the free capacity of the remaining hosts if their VMs
  * stay.
  */
 function countRoom(
@@ -163,15 +163,15 @@ function countRoom(
 }
 
 /**
- * Computes how much the lost VMs exceed the free capacity of all hosts. A host over its capacity
- * provides nothing.
+ * Computes how much larger the lost VMs are than the free capacity of all hosts. A host over its
+ * capacity has none.
  */
 function countShort(lost: PlacementVm[], free: Room[], size: 'ramMib' | 'cpuMc'): number {
   const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
   return Math.max(0, lost.reduce((sum, vm) => sum + vm[size], 0) - room)
 }
 
-/** Finds a VM for which no host has enough capacity if all other VMs stay. */
+/** Finds a lost VM for which no host has enough capacity if all running VMs stay. */
 function findAlone(lost: PlacementVm[], free: Room[], rules: PlacementRules): PlacementVm | undefined {
   return lost.find(
     (vm) =>
@@ -180,8 +180,8 @@ function findAlone(lost: PlacementVm[], free: Room[], rules: PlacementRules): Pl
 }
 
 /**
- * Whether pinned hosts, forbidden hosts or the region exclude this host, which a failure does not
- * change.
+ * Whether pinned hosts, forbidden hosts or the region exclude this host. A failure changes none of
+ * them.
  */
 function isFar(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): boolean {
   return listRestrictions(rules, vm, host).some(

@@ -14,13 +14,13 @@ import { type Flaw, InvalidProblemError } from './certificate.ts'
 import { findJsonFault, findKeyFaults } from './json-faults.ts'
 
 /**
- * Reads untrusted bytes as plain data, or finds the error and its position: UTF-8, then JSON or
- * YAML, each with only one possible reading and no larger than a cluster. The caller limits the
- * time (`cli/placement/read.ts`), because the YAML parser is slow and cannot be interrupted.
+ * Reads untrusted bytes as plain data, or finds the error and its position. Bytes must be UTF-8,
+ * then JSON or YAML with only one possible reading, and no larger than a cluster. The caller limits
+ * the time (`cli/placement/read.ts`), because the YAML parser is slow and cannot be interrupted.
  */
 
 const maxFlaws = 10
-/** The deepest nesting, more than a file needs, and far below the limit of a stack. */
+/** The deepest nesting of a document: more than a file needs, and far below a stack's limit. */
 const maxDepth = 64
 /**
  * The most values of a document with expanded anchors: several times what the largest cluster
@@ -34,15 +34,14 @@ const maxValues = 2_000_000
  */
 export function parseFile(bytes: Uint8Array, name: string): unknown {
   const text = decodeUtf8(bytes)
-  // Reads JSON separately, because the YAML parser also reads JSON, but is slow with large files.
+  // Reads JSON separately: the YAML parser reads JSON too, but slowly if the file is large.
   if (!/^\s*[{[]/.test(text)) return parseYaml(text)
   try {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  // YAML may begin with a brace too, but an error in a text that is meant as JSON must not be read
-  // as YAML.
+  // Never reads a text that is meant as JSON as YAML. YAML may begin with a brace too.
   const isJson = /\.json$/i.test(name) || (!/\.ya?ml$/i.test(name) && /^\s*[{[]\s*["{[\]}]/.test(text))
   if (isJson) throw new InvalidProblemError([findJsonFault(text)])
   return parseYaml(text)
@@ -57,9 +56,9 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes)
 }
 
-/** Finds the line and the byte at which a document stops being UTF-8, both counted from 1. */
+/** Finds the first byte of a document that is not UTF-8, and its line, both counted from 1. */
 export function findUtf8Flaw(bytes: Uint8Array): Flaw {
-  // Searches the longest valid part, at whose end a character may be cut.
+  // Searches the longest valid part of the bytes, at whose end a character may be cut.
   let [sound, broken] = [0, bytes.length]
   while (broken - sound > 1) {
     const middle = (sound + broken) >> 1
@@ -80,14 +79,14 @@ function beginsAsUtf8(part: Uint8Array): boolean {
 }
 
 /**
- * Parses JSON that has only one reading: without repeated keys, of which `JSON.parse` would keep
- * the last, and without halves of a surrogate pair, which look alike when printed. Throws
- * SyntaxError for invalid JSON, and InvalidProblemError with the path of each such place.
+ * Parses JSON that has only one reading. Throws SyntaxError for invalid JSON. Throws
+ * InvalidProblemError, with paths, for repeated keys, of which `JSON.parse` would keep the last,
+ * and for halves of a surrogate pair, which look alike when printed.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
   requireNone(findKeyFaults(text, { maxFlaws, maxDepth }))
-  // UTF-8 text can contain half of a surrogate pair only as an escape.
+  // Searches only a text with escapes: otherwise UTF-8 cannot contain half of a surrogate pair.
   if (/\\u[dD][89a-fA-F]/.test(text)) requireNone(findUnreadable(value))
   return value
 }
@@ -113,8 +112,8 @@ function parseYaml(text: string): unknown {
 
 function toPlainData(document: Document.Parsed): unknown {
   try {
-    // Allows aliases, because their values are shared and not copied, and the search for unreadable
-    // values counts them.
+    // Allows any number of aliases: their values are shared and not copied, and the search for
+    // unreadable values counts them.
     return document.toJS({ maxAliasCount: -1 })
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error
@@ -145,8 +144,8 @@ const yamlWords: Record<string, string> = {
 }
 
 /**
- * Finds repeated keys, keys that are not text, and nesting that is too deep. `1` and `"1"` become
- * one key. Uses a loop, because it limits the depth.
+ * Finds repeated keys, keys that are not text, and too deep nesting in YAML. `1` and `"1"` become
+ * one key. Uses a loop instead of recursion, to limit the depth.
  */
 function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
   const flaws: Flaw[] = []
@@ -181,7 +180,7 @@ type Place = { key: string; parent: Place | null }
 
 /**
  * Finds errors in plain data: halves of a surrogate pair, and more levels or values than any
- * cluster has. Uses a loop, because it limits both.
+ * cluster needs. Uses a loop instead of recursion, to limit both.
  */
 function findUnreadable(root: unknown): Flaw[] {
   const flaws: Flaw[] = []

@@ -1,8 +1,8 @@
 import type { Flaw } from './certificate.ts'
 
 /**
- * Finds facts that a JSON parser does not report: which keys repeat, and where a text stops being
- * JSON. Loops over tokens, because untrusted text must neither exhaust a stack nor be read twice.
+ * Finds facts that a JSON parser does not report: which keys are repeated, and where a text stops
+ * being JSON. Loops over tokens, because untrusted text must not exhaust a stack.
  */
 
 type Token = { kind: 'text' | 'word' | 'open text' | 'sign'; at: number; end: number }
@@ -27,7 +27,7 @@ function* readTokens(text: string): Generator<Token> {
   }
 }
 
-/** Returns the position after the quote that ends a text. -1 if there is none. */
+/** Returns the position after the quote that ends a text. -1 if no quote ends it. */
 function findTextEnd(text: string, at: number): number {
   for (let next = at + 1; next < text.length; next += 1) {
     if (text[next] === '\\') next += 1
@@ -39,8 +39,8 @@ function findTextEnd(text: string, at: number): number {
 type Level = { keys: Set<string> | null; at: string | number }
 
 /**
- * Finds repeated keys of one object in valid JSON, at most `maxFlaws`, each with its path and the
- * line of the second. Also finds nesting deeper than `maxDepth`.
+ * Finds repeated keys of one object in valid JSON: at most `maxFlaws`, each with its path and the
+ * line of the second key. Also finds nesting deeper than `maxDepth`.
  */
 export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: number; maxDepth: number }): Flaw[] {
   const flaws: Flaw[] = []
@@ -54,7 +54,7 @@ export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: 
     else if (sign === '}' || sign === ']') levels.pop()
     else if (sign === ',' && typeof level?.at === 'number') level.at += 1
     else if (sign === ':' && level?.keys && last) {
-      // Decodes the key, because one key may be written in two ways.
+      // Decodes the key, because escapes allow several spellings of one key.
       const key = text.slice(last.at + 1, last.end - 1)
       level.at = key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key
       if (level.keys.has(level.at)) {
@@ -76,10 +76,10 @@ export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: 
   return flaws
 }
 
-/** The tokens that may come next. */
+/** The tokens that may follow at a position in JSON. */
 type Wanted = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ',' | 'nothing'
 
-/** Finds where a text stops being JSON, and why. Only for text that `JSON.parse` refused. */
+/** Finds where a text stops being JSON, and why. Takes only texts that `JSON.parse` refused. */
 export function findJsonFault(text: string): Flaw {
   const open: ('{' | '[')[] = []
   let wanted: Wanted = 'value'

@@ -16,7 +16,7 @@ const twinOf = new Map(
 const unseen = new RegExp(`${hiddenCharacter('\\u0000-\\u001f')}|[^\\S ]`, 'u')
 
 /**
- * Fields with names of one kind, which may be missing. `pathOf` returns the path of a field by its
+ * Fields with names of one kind. A name may be missing. `pathOf` returns the path of a field by its
  * index.
  */
 type NameField = { kind: string; names: (string | null | undefined)[]; pathOf: (index: number) => string }
@@ -49,13 +49,13 @@ export function findNameFlaws({ kind, names, pathOf }: NameField): Flaw[] {
   return flaws
 }
 
-/** Returns the visible form of a name. */
+/** Returns a name with each letter replaced by the one that it looks like. */
 function lookOf(name: string): string {
   if (/^[ -~]*$/.test(name)) return name
   return Array.from(name.normalize('NFKC'), (letter) => twinOf.get(letter) ?? letter).join('')
 }
 
-/** Formats `\u0430 stands for a` for the first position where two names that look alike differ. */
+/** Formats `it has … where the other has …` for the first position where two names differ. */
 function differenceOf(name: string, other: string): string {
   const [ours, theirs] = [[...name], [...other]]
   const at = ours.findIndex((letter, index) => letter !== theirs[index])

@@ -7,14 +7,14 @@ import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibilit
 import type { PlanWithoutRacks } from './unplaced.ts'
 
 /**
- * Checks that the rules hold for any steps that run at the same time. This check is in addition to
- * the replay in order, and does not use the code that computed `needs`. Returns the first step that
- * could find too little capacity or a member of its group. Null if there is none.
+ * Checks that the rules hold for any steps that run at the same time. Supplements the replay in
+ * order, and does not use the code that computed `needs`. Returns the first step that could find
+ * too little capacity or a member of its group, or null.
  *
- * Capacity: take the steps that arrive at a host in order. Each must have waited for every
- * departure that an earlier one waited for, and then fit beside all VMs that were there or arrived
- * before, minus those departures. In any set of steps that have begun, the last one to arrive has
- * then waited for all the capacity.
+ * Capacity: take the steps that arrive at a host in order. Each step must have waited for every
+ * departure for which an earlier step waited. Its VM must fit beside all VMs that were there or
+ * arrived before, minus those departures. In any set of steps that have begun, the last one to
+ * arrive has then waited for all the capacity that the set uses.
  */
 export function findBadInterleaving(
   problem: PlacementProblem,
@@ -57,7 +57,7 @@ export function findBadInterleaving(
   return findBadMeeting(problem, steps, before, runs)
 }
 
-/** Finds two VMs of a group in one domain, because one may arrive before the other has left. */
+/** Finds two VMs of a group that may meet in a domain: one may arrive before the other has left. */
 function findBadMeeting(
   problem: PlacementProblem,
   steps: readonly PlanStep[],
@@ -66,7 +66,7 @@ function findBadMeeting(
 ): { step: number; reason: string } | null {
   const hosts = new Map(problem.hosts.map((host) => [host.name, host]))
   const domain = (name: string) => failureDomainOf(problem, hosts.get(name) as PlacementHost)
-  /** The intervals in which each VM is in a place, in step numbers. Null means without limit. */
+  /** The intervals in which each VM is in a place, by step numbers. Null for an open end. */
   const stays = new Map<string, { where: string; from: number | null; until: number | null }[]>()
   for (const vm of problem.vms) {
     if (vm.haGroup === null) continue
@@ -93,7 +93,7 @@ function findBadMeeting(
           if (here.from === null) continue
           for (const there of stays.get(other.vm) ?? []) {
             if (there.where !== here.where) continue
-            // Accepts two VMs if one has left before the other begins to arrive.
+            // Accepts two VMs in one place if one has left before the other begins to arrive.
             const otherLeft = there.until !== null && before.get(here.from)?.has(there.until)
             const oneLeft = here.until !== null && there.from !== null && before.get(there.from)?.has(here.until)
             if (!otherLeft && !oneLeft)
@@ -107,8 +107,8 @@ function findBadMeeting(
 }
 
 /**
- * Lists for each step all earlier steps that it needs, directly or indirectly. Null for an invalid
- * need.
+ * Lists for each step all earlier steps that it needs, directly or through other steps. Null if a
+ * step needs a step that does not come before it.
  */
 function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null {
   const all = new Map<number, Set<number>>()
@@ -128,15 +128,15 @@ function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null 
 type ObstacleFacts = {
   problem: PlacementProblem
   names: Names
-  /** A sentence about a shortage that sums prove. */
+  /** A sentence about a shortage of capacity that sums prove. Null without a proof. */
   shortage: string | null
   found: Infeasibility
   relaxed: PlanWithoutRacks | null
 }
 
 /**
- * Describes for the person who decides why not all VMs can be placed: the contradiction, and
- * possible repairs.
+ * Describes, for the person who decides, why not all VMs can be placed: the rules that contradict
+ * each other, and possible repairs.
  */
 export function describeObstacle({ problem, names, shortage, found, relaxed }: ObstacleFacts): Obstacle {
   const { isContradictory, core, repairs } = found

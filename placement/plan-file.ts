@@ -3,7 +3,7 @@ import { type Plan, plan } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
 import { type Flaw, InvalidProblemError } from './certificate.ts'
 
-/** A plan as `placement plan` writes it, including its gap. */
+/** The schema of a plan as `placement plan` writes it, with its gap. */
 const writtenPlan = plan.extend({ gap: z.number().int().nullable().optional() })
 export type WrittenPlan = Plan & { gap?: number | null | undefined }
 
@@ -24,9 +24,7 @@ export function readPlanFile(given: unknown): WrittenPlan {
   return found.data
 }
 
-/**
- * Lists the keys of the given value that parsing left out, as deep as the schema of a plan allows.
- */
+/** Lists the keys of the given value that parsing dropped, as deep as the schema of a plan goes. */
 function listUnknownKeys(given: unknown, read: unknown, path: string[]): Flaw[] {
   if (given === null || typeof given !== 'object' || read === null || typeof read !== 'object') return []
   return Object.entries(given).flatMap(([key, value]) => {

@@ -1,6 +1,6 @@
-// Runs as a thread that `planner.ts` starts, because searches take seconds of CPU and must be ended
-// at any time. Takes one request and posts a report for each improvement, the last with `done`.
-// Then it waits for the next request.
+// Runs as a thread that `planner.ts` starts, because searches take seconds of CPU and must be
+// stoppable at any time. Takes one request and posts a report for each improvement; the last report
+// has `done`. Then waits for the next request.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type EngineName, engineNames, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
@@ -14,10 +14,10 @@ import { refine } from './search/refine.ts'
 export type PlanRequest = {
   instance: Instance
   isRebalance: boolean
-  /** Whether to find out what would start without rack constraints, if not all VMs have a place. */
+  /** Whether to find out which VMs would start without rack constraints, if some have no place. */
   mayRelax: boolean
   isInfeasible: boolean
-  /** Sets of targets that fail together, to compute the capacity left afterwards. */
+  /** Sets of targets that may fail together, to compute the outcome of each failure. */
   failureDomains: number[][]
   engine: EngineName
   limitMs: number
@@ -41,8 +41,8 @@ const survivabilityMs = 900
 
 const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
-// Solvers keep running between requests. The process ids of solvers are shared, so that the other
-// thread can kill the solvers when it ends this thread.
+// The process ids of solvers, which keep running between requests. The starting thread shares the
+// ids, so that it can kill the solvers when it ends this thread.
 const solverPids = new Int32Array(workerData as SharedArrayBuffer)
 const engines = Object.fromEntries(
   engineNames.map((name, index) => [name, startEngine(name, (pid) => Atomics.store(solverPids, index, pid))]),
@@ -58,7 +58,7 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   const began = performance.now()
   const { instance, isRebalance, isInfeasible, failureDomains, limitMs, seed } = request
   const endMs = began + limitMs
-  // Limits the work after the plan to a quarter of the time, even if the time is short.
+  // Limits the work after the plan to a quarter of the time, even if there is little time.
   const part = Math.min(1, limitMs / 4 / (refineMs + survivabilityMs))
   const next = random(seed)
   const engine = engines[request.engine]
@@ -82,14 +82,14 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
     replacePlan(instance, incumbent, candidate)
     report(incumbent)
   }
-  // Both checks are limited by work. The first also takes at most half of the remaining time.
+  // Limits both checks by work. The first check also takes at most half of the remaining time.
   const before = assessSurvivability(instance, [], failureDomains, next, (performance.now() + endMs) / 2)
   const after =
     incumbent.moves.length === 0 ? before : assessSurvivability(instance, incumbent.moves, failureDomains, next, endMs)
   report(incumbent, { ...why, survivability: { before, after }, done: true })
 }
 
-/** Explains why not all VMs have a place, and which would start without rack constraints. */
+/** Explains why not all VMs have a place, and which VMs would start without rack constraints. */
 async function explainIncomplete(
   { instance, mayRelax }: PlanRequest,
   incumbent: Incumbent,
@@ -101,14 +101,14 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // Reports that no final hosts keep every rule if an engine proved it, even if there was no time
-  // to find the limits that conflict.
+  // Reports a proof of an engine that no final hosts keep every rule, even without time to find the
+  // limits that conflict.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }
 }
 
 /**
- * Finds the best plan if only hosts count as failure domains. Claims only that the plan can be
+ * Finds the best plan with only hosts as failure domains. Claims only that the plan can be
  * executed.
  */
 async function withoutRacks(instance: Instance, engine: SolverEngine, random: () => number, deadlineMs: number) {

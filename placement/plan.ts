@@ -7,7 +7,7 @@ import type { Move } from './search/search.ts'
 
 /**
  * Converts the result of a search to names and executable steps. Null for a result without moves.
- * Checks the result's proof here, but not its other claims.
+ * Checks the result's proof here, but no other claim of the result.
  */
 export function toPlan(problem: PlacementProblem, instance: Instance, names: Names, report: Incumbent): Plan | null {
   if (report.moves.length === 0) return null
@@ -26,8 +26,7 @@ export function toPlan(problem: PlacementProblem, instance: Instance, names: Nam
 }
 
 /**
- * Converts moves to steps with names. VMs that move as one become separate steps with the same
- * needs.
+ * Converts moves to steps with names. VMs that move as one become separate steps with equal needs.
  */
 function toPlanSteps(instance: Instance, { hosts, placementGroups }: Names, { moves }: Incumbent): PlanStep[] {
   const numbered: number[][] = []
@@ -65,7 +64,7 @@ export function listUnplaced(
 }
 
 /**
- * Returns the proof that fewer migrations are not enough. Claims no bound if the certificate fails.
+ * Returns the proof that fewer migrations are not enough. Claims nothing if the certificate fails.
  */
 function toProof(
   problem: PlacementProblem,
@@ -77,22 +76,20 @@ function toProof(
   return { lowerBound: 0, proof: { kind: 'trivial' } }
 }
 
-/** A move, the positions of the moves that must end before it, and its earliest wave. */
+/** A move, with the positions of all moves that must end before it, and with its earliest wave. */
 type ScheduledMove = Move & { needs: number[]; wave: number }
 
 /**
  * Adds the fewest needs with which the rules hold for every order of concurrent moves. A move waits
  * for the last move of its VM, for group members that have to leave the domain, and for the
- * departures whose capacity it uses. Capacity is given in the order of the departures, and a later
- * arrival waits for everything that was given before. In any set of moves that have begun, the last
- * one to arrive has then waited for all the capacity.
+ * departures whose capacity it uses. Freed capacity is given away in the order of departures. A
+ * later arrival waits for every departure whose capacity was given before, so that in any set of
+ * begun moves, the last one to arrive has waited for all the capacity.
  */
 function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
   const { domain, vmRam, vmCpu, groupsOf } = instance
   const { ram, cpu } = freeCapacity(instance)
-  /**
-   * By host: departures whose capacity is free, and departures whose capacity is given to a move.
-   */
+  /** Departures from each host whose capacity is free, and whose capacity was given to a move. */
   const departures: number[][] = instance.hostRam.map(() => [])
   const given: number[][] = instance.hostRam.map(() => [])
   const lastMoveOf = new Map<number, number>()
@@ -120,7 +117,7 @@ function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
     for (const group of groupsOf[vm]!) for (const leaving of left.get(`${group} ${domain[to]}`) ?? []) waitFor(leaving)
     for (const departure of given[to]!) waitFor(departure)
     for (;;) {
-      // A departure that ends before this move anyway has already freed its capacity.
+      // Takes the capacity of departures that end before this move anyway.
       for (const departure of departures[to]!.filter((each) => over.has(each))) give(departure)
       if (ram[to]! >= vmRam[vm]! && cpu[to]! >= vmCpu[vm]!) break
       const next = departures[to]![0]
@@ -157,8 +154,8 @@ function freeCapacity({ hostRam, hostCpu, vmRam, vmCpu, home }: Instance): { ram
 }
 
 /**
- * Computes the SHA-256 of the ordered steps, which an approval is for. Other information about a
- * step's VM is not part of the action.
+ * Computes the SHA-256 of a plan's ordered steps, to which an approval refers. Priority and other
+ * information about a step's VM is not part of the action.
  */
 export function planDigest(steps: PlanStep[]): string {
   return digestOf(
@@ -167,11 +164,11 @@ export function planDigest(steps: PlanStep[]): string {
 }
 
 /**
- * Computes the SHA-256 of the facts of a plan: hosts, VMs, and their places. Leaves out the order
- * of the inventory and the intent, so that two proposals for one state can be compared.
+ * Computes the SHA-256 of the facts behind a plan: hosts, VMs, and the VMs' places. Leaves out the
+ * order of the inventory and the intent, so that two proposals for one state can be compared.
  */
 export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
-  // Leaves out a reserve that a host does not have, which keeps the fingerprint that older releases
+  // Leaves out the reserve of a host that has none, to keep the fingerprints that older releases
   // stored.
   const hosts = problem.hosts.map(({ name, ramMib, cpuMc, ramReserveMib, cpuReserveMc, rack, region, state }) => ({
     name,
@@ -211,14 +208,14 @@ export type ClusterState = Pick<PlacementProblem, 'hosts' | 'vms'>
 
 const maxChanges = 5
 
-/** Returns the state after a successful step. */
+/** Returns the state of the cluster after a successful step. */
 export function stateAfter(state: ClusterState, { vm, to }: Pick<PlanStep, 'vm' | 'to'>): ClusterState {
   return { ...state, vms: state.vms.map((each) => (each.vm === vm ? { ...each, host: to, running: true } : each)) }
 }
 
 /**
- * Returns the state with one VM as in another state, because an effect of this plan is not a
- * foreign change.
+ * Returns a state in which one VM is as in another state. Used for effects of this plan, which are
+ * not foreign changes.
  */
 export function withVmFrom(state: ClusterState, vm: string, other: ClusterState): ClusterState {
   const found = other.vms.find((each) => each.vm === vm)
@@ -226,8 +223,8 @@ export function withVmFrom(state: ClusterState, vm: string, other: ClusterState)
 }
 
 /**
- * Describes how the step's VM and hosts differ from the approved state, regardless of which VMs run
- * where. Null if nothing differs.
+ * Describes how the step's VM and target differ from the approved state, regardless of which VMs
+ * run where. Null if neither differs.
  */
 export function describeReplacement(
   approved: ClusterState,
@@ -257,8 +254,8 @@ function describeVmChange(was: ClusterState['vms'][number], is: ClusterState['vm
 }
 
 /**
- * Describes unexpected differences. Empty if there are none. Does not compare facts on which no
- * plan depends.
+ * Describes unexpected differences between two states. Empty without differences. Does not compare
+ * facts on which no plan depends.
  */
 export function describeDrift(expected: ClusterState, current: ClusterState): string[] {
   const changes: string[] = []

@@ -3,24 +3,24 @@ import { Worker } from 'node:worker_threads'
 import { engineNames } from './bound/assignment.ts'
 import type { PlanReport, PlanRequest } from './plan-worker.ts'
 
-/** A planning thread for one request at a time, and its solvers' process ids: 0 for none. */
+/** A planning thread for one request at a time, and its solvers' process ids: 0 for no solver. */
 type Planner = { worker: Worker; solverPids: Int32Array; stop(): void }
 
 /**
- * A planner that waits for the next request, because starting one is most of the cost of a small
- * request.
+ * A planner that waits for the next request, because starting a planner is most of the cost of a
+ * small request.
  */
 let idle: Planner | null = null
 const running = new Set<Planner>()
 
-/** Starts a planner for the next request. The planner does not keep the process alive. */
+/** Starts a planner for the next request. A waiting planner does not keep the process alive. */
 export function warmPlanner(): void {
   idle ??= startPlanner()
 }
 
 /**
  * Yields the search's reports until it is done, `killAfterMs` are over, or the caller stops
- * reading. Then kills the thread and its solvers.
+ * reading. A planner that is done waits for the next request; any other is killed with its solvers.
  */
 export async function* askPlanner(
   request: PlanRequest,
@@ -45,8 +45,8 @@ export async function* askPlanner(
       if (isDone) break
     }
   } catch {
-    // If the time is over, the caller stopped, or the thread failed, the earlier reports are still
-    // valid.
+    // Keeps the earlier reports valid if the time is over, the caller stopped, or the thread
+    // failed.
   } finally {
     clearTimeout(timer)
     planner.worker.unref()
@@ -69,8 +69,7 @@ function startPlanner(): Planner {
   const planner = { worker, solverPids, stop }
   running.add(planner)
   worker.unref()
-  // Warns, because the plan itself would only report that time was up. `exit` follows, and is
-  // awaited.
+  // Warns about a failed thread, because the plan itself would only report that time was up.
   worker.on('error', (error) => process.emitWarning(`the search for a plan failed: ${error.message}`))
   worker.once('exit', stop)
   process.once('exit', stop)
@@ -89,6 +88,6 @@ function killSolver(pid: number): void {
   try {
     if (pid > 0) process.kill(pid, 'SIGKILL')
   } catch {
-    // The process has already ended.
+    // Ignores the error, because the process has already ended.
   }
 }

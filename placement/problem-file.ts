@@ -12,7 +12,7 @@ const name = z.string().min(1).max(200)
 const names = z.array(name).max(placementMaxima.hostIds)
 const size = z.number().max(1_000_000_000).int().positive()
 const reserve = z.number().max(1_000_000_000).int().nonnegative()
-/** Numbers as in Proxmox VE, or names. */
+/** The name of a VM, or its number as in Proxmox VE. */
 const vmid = z.preprocess(
   (given) => (typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? String(given) : given),
   z
@@ -28,7 +28,7 @@ const fileHost = z.strictObject({
   name,
   ram_mib: size,
   cpu_mc: size,
-  /** RAM that is reserved for the host itself. */
+  /** RAM that is reserved for the host itself, and that no VM may use. */
   ram_reserve_mib: reserve.optional(),
   cpu_reserve_mc: reserve.optional(),
   rack: name.nullish(),
@@ -43,7 +43,7 @@ const fileVm = z.strictObject({
   ha_group: name.nullish(),
   affinity_group: name.nullish(),
   host: name.nullish(),
-  /** Default: true if the VM's host is alive. */
+  /** Whether the VM runs. Default: true if the VM's host is alive. */
   running: z.boolean().optional(),
   priority: z.number().int().min(0).max(1_000).default(0),
   pinned_to: z.preprocess((given) => (typeof given === 'string' ? [given] : given), names).default([]),
@@ -51,8 +51,8 @@ const fileVm = z.strictObject({
 })
 
 /**
- * A problem file (docs/explanation/placement.md). Without `host_ids` it recovers all dead hosts, or
- * drains all draining ones.
+ * A problem file (docs/explanation/placement.md). Without `host_ids`, the plan recovers all dead
+ * hosts, or drains all draining hosts.
  */
 const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
@@ -67,8 +67,8 @@ const placementFile = z.strictObject({
 type PlacementFile = z.infer<typeof placementFile>
 
 /**
- * Reads a problem file. Throws InvalidProblemError with the path of each wrong field, in the names
- * of the file. Stricter than for an inventory: a group that these hosts could never keep apart
+ * Reads a problem file. Throws InvalidProblemError with the path of each wrong field, by the names
+ * in the file. Stricter than for an inventory: a group that these hosts could never keep apart
  * counts as a mistake.
  */
 export function readProblemFile(given: unknown): PlacementProblem {
@@ -88,7 +88,7 @@ export function readProblemFile(given: unknown): PlacementProblem {
   return problem
 }
 
-/** Returns only the first error of each field, because further ones follow from it. */
+/** Returns only the first error of each field, because later errors of a field follow from it. */
 function toFlaws(error: z.ZodError): Flaw[] {
   const first = new Map<string, string>()
   for (const { field, message } of listFaults(error, 10 * maxFlaws)) {
@@ -125,8 +125,7 @@ function findLargeReserves({ hosts }: PlacementFile): Flaw[] {
 
 /**
  * Explains why a problem file requests nothing although work is needed. Null for a file that
- * requests something, or if no work is needed. Without this check, a plan with nothing to do would
- * look like good news.
+ * requests something, or if no work is needed. Otherwise an empty plan would look like good news.
  */
 export function findIdleRequest({ intent, hostIds, vmIds, hosts, vms }: PlacementProblem): Flaw | null {
   if (intent === 'rebalance' || vmIds !== null) return null

@@ -1,9 +1,9 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/placement.ts'
 
 /**
- * The only definition of which VMs a plan covers, and to which hosts each may go. The search, its
- * bound, the check of a certificate and the replay use it, so that a proof holds for exactly the
- * plans that the others accept. Ignores capacity and HA groups, which change from step to step.
+ * The only definition of which VMs a plan covers, and to which hosts each VM may go. Search, bound,
+ * check of certificates and replay all use it, so that a proof holds for exactly the plans that the
+ * replay accepts. Ignores capacity and HA groups, which change from step to step.
  */
 export type PlacementRules = {
   problem: PlacementProblem
@@ -12,27 +12,27 @@ export type PlacementRules = {
   evacuatedHosts: Set<string>
   /** The host of each running VM. */
   place: Map<string, string>
-  /** VMs that must get a place, or leave the current one. */
+  /** VMs that must get a place, or leave their present host. */
   stranded: Set<string>
   /** Hosts that may take a VM. */
   targets: Set<string>
-  /** The members of each affinity group that run and are not stranded. */
+  /** The members of each affinity group that run and are not stranded, by group. */
   affinityPeers: Map<string, AffinityPeers>
   /** VMs that run on a target and may be moved to make room. All other running VMs stay. */
   movable: Set<string>
   /**
-   * Stranded VMs of an affinity group that were on one host, or on none, and that go to one host,
-   * or nowhere.
+   * Stranded VMs of an affinity group that were together on one host, or on no host. They go to one
+   * host together, or stay down.
    */
   coLocated: PlacementVm[][]
 }
 
-/** `best` is the host with most of the group, to which the others go. */
+/** `best` is the host with most members of the group, to which all other members go. */
 type AffinityPeers = { members: string[]; hosts: number; best: string }
 
 /**
- * Restrictions that keep a VM from a host regardless of capacity. `far`: no VM of this plan could
- * ever go there.
+ * A restriction that keeps a VM from a host regardless of capacity. `far`: no VM of this plan could
+ * ever go to the host.
  */
 export type Restriction =
   | { kind: 'state'; state: 'dead' | 'draining' | 'left' | 'far' }
@@ -42,7 +42,7 @@ export type Restriction =
   | { kind: 'failed'; why: string }
   | { kind: 'beside'; group: string; member: string; on: string }
 
-/** Reads a valid problem, sorted by name, so that the order of an inventory changes nothing. */
+/** Reads the rules of a valid problem. They do not depend on the order of an inventory. */
 export function readRules(problem: PlacementProblem): PlacementRules {
   const isRebalance = problem.intent === 'rebalance'
   const hostOf = new Map(problem.hosts.map((host) => [host.name, host]))
@@ -55,7 +55,7 @@ export function readRules(problem: PlacementProblem): PlacementRules {
     if (running && host !== null && hostOf.get(host)?.state !== 'dead') place.set(vm, host)
   }
   const isStranded = ({ host, running }: PlacementVm) => {
-    // A VM that was never placed is started only if the request names it.
+    // Starts a VM that was never placed only if the request names it.
     if (host === null) return named !== null
     return evacuatedHosts.has(host) && (hostOf.get(host)?.state === 'dead' || (problem.intent === 'drain' && running))
   }
@@ -72,8 +72,8 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   const movable = open.filter(({ vm, affinityGroup }) => {
     if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
     const own = affinityPeers.get(affinityGroup ?? '')
-    // VMs that are on one host, or that others join, stay, because it is not worth moving all of
-    // them to make room.
+    // Keeps affinity peers that are together on one host, or that stranded VMs will join, because
+    // moving all of them would not be worth the room.
     return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
   })
   const coLocated = Map.groupBy(
@@ -90,8 +90,8 @@ export function readRules(problem: PlacementProblem): PlacementRules {
 }
 
 /**
- * Lists every restriction that keeps this VM from this host. Empty if it may go there, given enough
- * capacity.
+ * Lists every restriction that keeps this VM from this host. Empty if the VM may go there, given
+ * enough capacity.
  */
 export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): Restriction[] {
   const { pinnedTo, forbiddenHosts, affinityGroup } = vm
@@ -131,8 +131,8 @@ export function failureDomainOf(
 }
 
 /**
- * Groups hosts by failure domain, each with a name. If racks have the same name, the region is
- * added.
+ * Groups hosts by failure domain, each with a name. The region is added to the name of racks with
+ * equal names.
  */
 export function nameFailureDomains(
   problem: Pick<PlacementProblem, 'useRackConstraints'>,
@@ -155,8 +155,8 @@ function selectTargets(
   stranded: PlacementVm[],
 ): Set<string> {
   const takes = ({ name, state }: PlacementHost) => state === 'live' && !evacuatedHosts.has(name)
-  // A VM whose host has no region may go to every region, whether it is stranded or makes room. The
-  // hosts of all regions then count.
+  // Takes the hosts of all regions if a VM runs on a host without a region: such a VM may go to
+  // every region to make room.
   const mayRoam = open.some(({ vm }) => {
     const host = hostOf.get(place.get(vm) ?? '')
     return host !== undefined && host.region === null && takes(host)
@@ -188,7 +188,7 @@ function groupAffinityPeers(
   )
 }
 
-/** Finds the affinity peers whose host this VM has to join. Undefined if there are none. */
+/** Finds the affinity peers whose host this VM has to join. Undefined for a VM without peers. */
 function findPeersToJoin(
   { affinityPeers }: PlacementRules,
   { vm, affinityGroup }: PlacementVm,

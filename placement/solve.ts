@@ -23,19 +23,19 @@ type SolveOptions = {
   signal?: AbortSignal
   engine?: EngineName
   seed?: number
-  /** Called for each better plan or bound. */
+  /** Called for each better plan and each better bound. */
   onProgress?: (known: SolveProgress) => void
 }
 
 const maxHostsTold = 6
 
-/** Milliseconds that are kept to check the answer. */
+/** Milliseconds that are kept at the end to check the plan. */
 const reserveMs = 700
 
 /**
- * Finds a plan with a place for every stranded VM: the most important first, then the fewest live
- * migrations. The search is a thread that is ended at the time limit. The search's claims are not
- * trusted: `verifyPlan` replays plans, and `certificateHolds` checks bounds. Throws
+ * Finds a plan with a place for every stranded VM. The most important VMs come first, then the
+ * fewest live migrations. The search is a thread that is ended at the time limit. The search's
+ * claims are not trusted: `verifyPlan` replays plans, and `certificateHolds` checks bounds. Throws
  * InvalidProblemError.
  */
 export async function solve(given: PlacementProblem, options: SolveOptions = {}): Promise<Plan> {
@@ -89,7 +89,7 @@ type SolveContext = {
   failureDomains: NamedDomain[]
 }
 
-/** Builds the answer from the best plan that was replayed and the last report of the search. */
+/** Builds the final plan from the best replayed plan and the last report of the search. */
 function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | null, isInfeasible: boolean): Plan {
   const { problem, situation, instance, names, shortage, failureDomains } = asked
   const relaxed = verifyWithoutRacks(asked, best, last)
@@ -131,8 +131,8 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
 }
 
 /**
- * Lists what would start without rack constraints, if that does less harm. Null otherwise. The plan
- * without rack constraints is replayed like any other.
+ * Lists which VMs would start without rack constraints, if that does less harm. Otherwise null. A
+ * plan without rack constraints is replayed like any other plan.
  */
 function verifyWithoutRacks(
   { problem, names, instance }: SolveContext,
@@ -174,7 +174,7 @@ function nothing(state: Plan['state'], reason: string | null): Plan {
 
 type NamedDomain = { name: string; hosts: number[] }
 
-/** Lists what may fail next: each target or, with rack constraints, each rack. */
+/** Lists the domains that may fail next: each target or, with rack constraints, each rack. */
 function listFailureDomains(problem: PlacementProblem, { targets }: PlacementModel): NamedDomain[] {
   const index = new Map(targets.map(({ name }, at) => [name, at]))
   return nameFailureDomains(problem, targets).map(({ name, hosts }) => ({

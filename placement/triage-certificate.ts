@@ -5,21 +5,19 @@ import { listRestrictions, type PlacementRules, readRules, toRuleKey } from './r
 
 /**
  * The most table cells, and pairs of class and host, for the check of one plan, because a file must
- * not occupy its reader.
+ * not keep its reader busy.
  */
 const maxLooks = 80_000_000
-/** The most cells of one table, which are all in memory at once. */
+/** The most cells of one table, because all cells are in memory at once. */
 const maxCells = 4_000_000
 
 type Work = { left: number }
 
-/**
- * VMs, or sets of VMs that move as one, that are alike in everything that decides a price or place.
- */
+/** VMs, or sets of VMs that move as one, which do not differ in what decides a price or place. */
 type TriageClass = {
   ram: number
   cpu: number
-  /** The priorities of one member. Empty if it runs and keeps a place. */
+  /** The priorities of the VMs in one member. Empty if the member runs and keeps a place. */
   priorities: number[]
   /** Hosts on which a member may end. */
   hosts: ReadonlySet<string>
@@ -35,9 +33,10 @@ type TriageClass = {
  * search. The rules give each VM's possible hosts.
  *
  * Every VM has a price, and a stranded VM's price is at most the weight of its priority. The VMs of
- * a host are worth no more than the best content that fits. So VMs without a place are worth at
- * least the price of all VMs minus the best of every host, and no more than the weights of those
- * who stay down. Without the weights of higher priorities, the rest has to be VMs of this priority.
+ * a host are worth no more than the best content that fits. VMs without a place are therefore worth
+ * at least the price of all VMs minus the best content of every host. They are worth at most the
+ * weights of the VMs that stay down. What remains without the weights of higher priorities has to
+ * be VMs of this priority.
  */
 export function findTriageFault(
   problem: PlacementProblem,
@@ -48,8 +47,8 @@ export function findTriageFault(
   const down = countDown(problem, unplaced)
   const wrong = findWrongCount(down, levels)
   if (wrong) return wrong
-  // A host over its capacity may stay so and takes nothing, so its capacity does not limit what it
-  // holds.
+  // Rejects a state with a host over its capacity: it may stay so, and then its capacity does not
+  // limit its VMs.
   const [full] = listOverfullHosts(problem)
   if (full !== undefined) return `${full} is already over its capacity`
   const work: Work = { left: maxLooks }
@@ -69,7 +68,7 @@ export function findTriageFault(
   return null
 }
 
-/** Counts how many VMs of each priority stay down, the highest first. */
+/** Counts the VMs of each priority that stay down, the highest priority first. */
 function countDown({ vms }: PlacementProblem, unplaced: readonly string[]): [priority: number, count: number][] {
   const isDown = new Set(unplaced)
   const byPriority = Map.groupBy(
@@ -97,7 +96,7 @@ function weightOf({ priority, scale, weights }: TriageLevel, of: number): number
   return Object.hasOwn(weights, of) ? (weights[of] as number) : 0
 }
 
-/** Groups the VMs that may move or be left down. Null if this takes too long. */
+/** Groups the VMs that may move or be left down into classes. Null if this takes too long. */
 function listClasses(rules: PlacementRules, work: Work): TriageClass[] | null {
   const { problem, stranded, movable, place, coLocated } = rules
   const together = new Set(coLocated.flat().map(({ vm }) => vm))
@@ -138,7 +137,7 @@ function listHosts(
   home: string | null,
 ): { hosts: ReadonlySet<string>; on: string[] | null } {
   const open = rules.problem.hosts.filter((host) => vms.every((vm) => listRestrictions(rules, vm, host).length === 0))
-  // A VM may stay where it runs, even if the rules forbid this host.
+  // Adds the present host, where a VM may stay even if the rules forbid the host.
   const hosts = new Set([...open.map(({ name }) => name), ...(home === null ? [] : [home])])
   return { hosts, on: hosts.size === rules.targets.size ? null : [...hosts].sort() }
 }
@@ -154,7 +153,7 @@ export function describeClass(of: { ram: number; cpu: number; priorities: number
 
 type Room = Map<string, { ram: number; cpu: number }>
 
-/** Returns the free capacity of each host that may take a VM, beside the VMs that stay. */
+/** Returns the free capacity of each host that may take a VM, beside the VMs that never move. */
 function roomBesideFixed({ problem, targets, place, movable, stranded }: PlacementRules): Room {
   const open = problem.hosts.filter(({ name }) => targets.has(name))
   const room: Room = new Map(
@@ -175,8 +174,8 @@ function roomBesideFixed({ problem, targets, place, movable, stranded }: Placeme
 type Hosts = { rules: PlacementRules; room: Room; work: Work }
 
 /**
- * Returns the worth of all VMs at the level's prices minus the best of the hosts. Null if this
- * takes too long.
+ * Returns the worth of all VMs at the level's prices, minus the worth of the best content of each
+ * host. Null if this takes too long.
  */
 function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, room, work }: Hosts): number | null {
   const { ramUnit, cpuUnit } = level
@@ -216,7 +215,7 @@ function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, roo
   return total
 }
 
-/** A price that is too high for a VM that stays down counts as the highest valid price. */
+/** Returns the price of a class, at most the weight of its priorities if it may stay down. */
 function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
   const price = Object.hasOwn(level.price, key) ? (level.price[key] as number) : 0
   if (priorities.length === 0) return price
@@ -227,8 +226,8 @@ function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
 }
 
 /**
- * Lists, by host, HA groups with several members there already. Such members may stay, so "at most
- * one" does not apply to these groups.
+ * Lists, by host, HA groups of which several members already run there. These members may stay, so
+ * the rule "at most one" does not apply to these groups.
  */
 function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<string>> {
   const seen = new Set<string>()
@@ -243,10 +242,10 @@ function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<
   return crowded
 }
 
-/** An item in whole units. Of a group, at most one item is taken. */
+/** VMs in whole units of a table. Of items in one group, at most one is taken. */
 type Item = { ram: number; cpu: number; price: number; count: number; group: string | null }
 
-/** Sums the highest worth of these items in each room. Null if this takes too long. */
+/** Sums the highest worth of these items in each room. Null if the sum takes too long. */
 function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: Work): number | null {
   const [ram, cpu] = [Math.max(...rooms.map((room) => room.ram)), Math.max(...rooms.map((room) => room.cpu))]
   const width = cpu + 1
@@ -261,8 +260,8 @@ function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: W
 }
 
 /**
- * Lists sets of which at most one item is taken: bundles of 1, 2, 4, … copies, whose sums give
- * every number, and the members of each group.
+ * Lists sets of options of which at most one is taken: bundles of 1, 2, 4, … copies, whose sums
+ * give every number, and the members of each group.
  */
 function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
   const fitting = items.filter((item) => item.ram <= ram && item.cpu <= cpu)
@@ -281,8 +280,8 @@ function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
 }
 
 /**
- * Updates in place, from the largest room, because smaller rooms then still have the earlier
- * values.
+ * Updates the table in place, from the largest room, because smaller rooms then still have their
+ * earlier values.
  */
 function takeOne(best: Float64Array, options: readonly Item[], { ram, cpu }: { ram: number; cpu: number }): void {
   const width = cpu + 1

@@ -6,9 +6,9 @@ import type { Incumbent } from './search/exhaust.ts'
 import { describeClass, findTriageFault } from './triage-certificate.ts'
 
 /**
- * Returns the proof that no other choice of VMs down does less harm than this plan. Undefined
- * without a proof. Checks certificates here, and drops one that fails. Valid only for the last plan
- * of the search.
+ * Returns the proof that no other choice of VMs to leave down does less harm than this plan.
+ * Undefined without a proof. Checks certificates here, and drops a wrong certificate. Valid only
+ * for the last plan of the search.
  */
 export function toTriage(
   problem: PlacementProblem,

@@ -11,20 +11,20 @@ import type {
 import { usableCapacity } from '../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, type Restriction, readRules } from './rules.ts'
 
-/** Number of VMs whose reasons are listed singly. Further VMs are only named. */
+/** The most VMs whose reasons are listed singly. Any further VM is only named. */
 const toldInFull = 50
 const hostsTold = 3
 
 /**
- * VMs that a plan without rack constraints would start. Null if no such plan was tried, or the plan
- * is no better.
+ * The VMs that a plan without rack constraints would start. Null if no such plan was tried, or if
+ * it is no better.
  */
 export type PlanWithoutRacks = { starts: string[]; down: string[]; migrations: number }
 
 /**
- * Explains why each VM of a plan stays down, by the rule of each host after the steps, and which
- * VMs of lower priority have a place. Free capacity is that of the found plan; another plan may
- * have more.
+ * Explains why each VM of a plan stays down, by the reasons at each host after the steps. Also
+ * lists the VMs of lower priority that have a place. Free capacity is that of this plan; another
+ * plan may leave more.
  */
 export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: PlanWithoutRacks | null): Unplaced[] {
   const rules = readRules(problem)
@@ -91,7 +91,7 @@ function spreadOf(
   return `${kind} spread of ${haGroup}: ${[...told.slice(0, hostsTold), ...more].join(', ')}`
 }
 
-/** Finds the member of the VM's HA group that keeps it from a host after the steps. */
+/** Finds the member of the VM's HA group that keeps the VM from a host after the steps. */
 function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: PlacementHost): string | null {
   if (vm.haGroup === null) return null
   for (const [name, on] of at) {
@@ -101,7 +101,7 @@ function rivalOf({ problem, rules, at, vms }: World, vm: PlacementVm, host: Plac
   return null
 }
 
-/** Lists the rules that leave a VM fewer than all live hosts. */
+/** Lists the rules by which fewer hosts than all live ones may take a VM. */
 function limitsOf(rules: PlacementRules, vm: PlacementVm, live: PlacementHost[]): string[] {
   const bars = live.flatMap((host) => listRestrictions(rules, vm, host).map((bar) => ({ host, bar })))
   const told = bars.map(({ host, bar }) => {
@@ -129,8 +129,8 @@ type Reason =
 type HostReasons = { host: string; reasons: Reason[] }
 
 /**
- * Lists why a VM without a place cannot start on each host after these steps, with all reasons; the
- * host with the fewest first. VMs of its affinity group that have no place count together with it.
+ * Lists for each host why a VM without a place cannot start there after these steps, the host with
+ * the fewest reasons first. VMs of its affinity group without a place count together with it.
  */
 export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[], name: string): HostReasons[] {
   const vm = problem.vms.find((each) => each.vm === name)
@@ -151,7 +151,7 @@ export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[
     host: host.name,
     reasons: [
       ...own.flatMap((each, index) => [
-        // Lists reasons that concern the host itself only once.
+        // Lists a reason about the host itself only once, and not for each VM.
         ...listRestrictions(rules, each, host).filter(({ kind }) => index === 0 || kind !== 'state'),
         ...ofGroups(rules, each, host, running, at),
       ]),
@@ -193,7 +193,7 @@ export function describeReason(reason: Reason): string {
   }
 }
 
-/** The most VMs whose rules a picture lists host by host. */
+/** The most VMs for which a picture lists the rules host by host. */
 const maxBarred = 8
 
 /**
@@ -261,8 +261,8 @@ function ofRoom(problem: PlacementProblem, own: PlacementVm[], host: PlacementHo
 }
 
 /**
- * Sorts hosts that can never take the VM last. Of the other hosts, the host that lacks the least
- * comes first.
+ * Sorts hosts that can never take the VM last. Of all other hosts, the one that lacks the least
+ * capacity comes first.
  */
 function weight({ reasons }: HostReasons): number {
   const each = reasons.map((reason) => {

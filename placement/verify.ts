@@ -17,12 +17,12 @@ type World = {
 }
 
 /**
- * Replays a plan step by step in whole numbers, and does not trust the search. Replay and search
+ * Replays a plan step by step in whole numbers, without trust in the search. Replay and search
  * share only `rules.ts`, which defines a plan's VMs and their possible hosts. The plan holds under
- * two conditions. Every step can begin in the state before it, in this order and in any other that
- * `needs` allows. Every stranded VM runs at the end, except those that a partial plan names. A
- * migrating VM uses capacity on both hosts until its step ends. Does not check a claim that there
- * is no plan. `step` 0 means the plan as a whole.
+ * two conditions. Every step can begin in the state before it, in this order and in any other order
+ * that `needs` allows. Every stranded VM runs at the end, except the VMs that a partial plan names.
+ * A migrating VM uses capacity on both hosts until its step ends. Does not check a claim that there
+ * is no plan. `step` 0 in the result means the plan as a whole.
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })
@@ -62,8 +62,8 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
 
 /**
  * Returns why this step cannot begin now. Null for a step that can begin. Used just before the step
- * runs; `problem` is then the present state. VMs that move together are between two hosts at that
- * time, so only the complete plan shows whether they end on one host.
+ * runs; `problem` is then the present state. VMs that move together are on two hosts at that time,
+ * so only the complete plan shows whether they end on one host.
  */
 export function verifyStep(problem: PlacementProblem, step: PlanStep): string | null {
   const alone = problem.vms.map((vm) => ({ ...vm, affinityGroup: null }))
@@ -124,8 +124,8 @@ function findStepFault(world: World, { action, vm: name, from, to }: PlanStep): 
 }
 
 /**
- * Describes the first restriction that keeps a VM from a host, regardless of capacity. Null if
- * there is none.
+ * Describes the first restriction that keeps a VM from a host, regardless of capacity. Null without
+ * a restriction.
  */
 function describeRestriction(rules: PlacementRules, vm: PlacementVm, to: PlacementHost): string | null {
   const [bar] = listRestrictions(rules, vm, to)
@@ -181,8 +181,8 @@ function describeShortage({ problem, rules, vms, place }: World, vm: PlacementVm
 }
 
 /**
- * Checks that VMs that move as one are on one host or have none. Returns null, or the VMs that are
- * split.
+ * Checks that VMs that move as one are all on one host, or all without a host. Returns null, or the
+ * VMs that are split.
  */
 function findSplitGroup({ rules, place, waiting }: World): string | null {
   for (const members of rules.coLocated) {
@@ -193,9 +193,7 @@ function findSplitGroup({ rules, place, waiting }: World): string | null {
   return null
 }
 
-/**
- * Finds the first rule that a state breaks. Only a rebalance promises that no broken rule remains.
- */
+/** Finds the first rule that a state breaks. Only a rebalance promises that none is broken. */
 function findViolation({ problem, rules, vms, place }: World): string | null {
   const here = Map.groupBy(
     [...place.keys()].map((name) => vms.get(name)!),

@@ -4,14 +4,14 @@ import { defaultSourcesDirectory, findCredentialTrouble } from './credentials.ts
 import { SourceError } from './kind.ts'
 import { endViewOf } from './kubernetes/kept.ts'
 
-/** Number of failures in a row after which a source gets no requests, and for how long. */
+/** Number of failures in a row after which a source gets no requests. `restMs`: for how long. */
 const failuresToRest = 5
 const restMs = 30_000
-/** Parallel requests to one source, so that a storm of incidents does not overload it. */
+/** The most parallel requests to one source, so that a storm of incidents does not overload it. */
 const maxAtOnce = 8
 
 type State = {
-  /** Failures in a row. */
+  /** Number of failed requests in a row. */
   failures: number
   restsUntilMs: number
   atOnce: number
@@ -21,7 +21,7 @@ type State = {
   isAway: boolean
 }
 
-/** A source that gets no requests after failures in a row, or that responds again after that. */
+/** A source that gets no requests after failures in a row, or that responds again later. */
 export type SourceChange = { source: string; is: 'away'; because: string } | { source: string; is: 'back' }
 
 /** The state of each source, as observed by this process. */
@@ -39,7 +39,7 @@ export const newSourceStates = (
   directory = defaultSourcesDirectory,
 ): SourceStates => ({ byName: new Map(), warnings: new Map(), report, directory })
 
-/** Forgets the state of a changed or removed source, as if it had never been queried. */
+/** Forgets the state of a changed or removed source, as if the source had never been queried. */
 export function forgetSource({ byName, warnings }: SourceStates, name: string): void {
   byName.delete(name)
   warnings.delete(name)
@@ -73,7 +73,7 @@ export function healthOf({ byName, directory }: SourceStates, source: Source, no
 
 /**
  * Queries one source through its kind's transport, with at most eight requests in parallel. After
- * five failures in a row it sends nothing for 30 s, then one test request.
+ * five failures in a row it sends nothing for 30 s. Then one more failure begins the next 30 s.
  */
 export function guardAsker<Request>(
   source: Source,
@@ -110,12 +110,12 @@ export function guardAsker<Request>(
 }
 
 /**
- * Reports once that a source is away, and once that it is back. A single failure only changes the
- * source's health.
+ * Reports once that a source is away, and once that it is back. A single failure changes only the
+ * health of the source.
  */
 function reportChanges(source: string, state: State, { byName, report }: SourceStates): () => void {
   return () => {
-    // Ignores a response that arrives after the source was changed, because it is about the old
+    // Ignores a response that arrives after the source was changed, because it describes the former
     // source.
     if (byName.get(source) !== state) return
     if (!state.isAway && state.failures >= failuresToRest) {
@@ -132,7 +132,7 @@ function noteAnswer(state: State): void {
   Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
 }
 
-/** A refused query, or a page that may not be read, does not count as a failure of the server. */
+/** Counts a failure of the server, but neither a refused query nor a page that is forbidden. */
 function noteFailure(state: State, error: unknown): void {
   if (!(error instanceof SourceError) || error.code === 'BUSY') return
   if (error.code === 'REJECTED' || error.code === 'FORBIDDEN') {

@@ -6,8 +6,8 @@ import { addCommand, readSentWith } from './credentials.ts'
 import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /**
- * The most bytes of one response. A larger response is refused and not cut, because half a series
- * is no evidence.
+ * The most bytes of one response. A larger response is refused and not cut, because half of the
+ * data is no evidence.
  */
 const maxAnswerBytes = 4_000_000
 
@@ -52,8 +52,8 @@ async function send(source: Source, asked: SourceRequest, directory: string): Pr
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
 /**
- * TLS alerts of a server that refuses a client certificate or misses one; in TLS 1.2 also the alert
- * for a missing shared cipher.
+ * TLS alerts of a server that refuses a client certificate or requires one. In TLS 1.2 a missing
+ * common cipher gives this alert too.
  */
 const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 
@@ -84,7 +84,7 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'has an address to which Nightshift may not connect')
   if (error.code === 'protocol') {
-    // With TLS 1.3, some servers close the connection without an alert about the certificate.
+    // Mentions the certificate: with TLS 1.3 some servers close the connection without an alert.
     const own = certFile === null ? 'requires a client certificate (--cert, --key)' : `does not accept ${certFile}`
     const perhaps = source.url.startsWith('https:') ? `; a server that ${own} also sends such responses` : ''
     return say('BAD_ANSWER', `sent a response that is not HTTP or not complete${perhaps}`)
@@ -93,8 +93,8 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
 }
 
 /**
- * Removes the credential from text and value of a response, because some servers repeat the headers
- * of the request.
+ * Reads a response, without the source's credential in its texts and values, because some servers
+ * repeat the headers of the request.
  */
 function readAnswer(
   source: Source,
@@ -107,11 +107,11 @@ function readAnswer(
   const type = headers['content-type'] ?? ''
   if (status >= 300 && status < 400)
     throw new SourceError('REDIRECT', `${name} answers with a redirect: set the address to which the redirect points`)
-  // Treats status 400 as a normal response if a page was requested, because the page may itself
-  // have this status.
+  // Treats status 400 as a normal response if a page was requested, because the page may have this
+  // status.
   const refused = accept === 'page' && status === 400 ? null : findRefusal(source, { status, text }, hide)
   if (refused) throw refused
-  // An error page of a gateway is not a page of the server behind the gateway.
+  // Reads no page from a gateway error, because the server behind the gateway did not send it.
   if (accept === 'page' && status !== 502 && status !== 504) return readPage(name, { status, type, text }, hide)
   if (status === 400 || status === 422)
     throw new SourceError('REJECTED', `${name} refused the query: ${errorIn(text, hide)}`)
@@ -128,12 +128,12 @@ function readAnswer(
 
 /** Errors of Loki, Mimir, Cortex, Tempo (401) and VictoriaLogs (400) about the tenant. */
 const aboutTenant = /\b(?:no org id|multiple org ids|cannot obtain tenant?id)\b/i
-/** VictoriaMetrics' error (400) for an unknown path. */
+/** VictoriaMetrics' error message (400) for an unknown path. */
 const unknownPath = /requestURI: .*unsupported path requested/s
 
 /**
- * Returns an error that names the refused path, credential or tenant, and what to set. Null if the
- * response matches none of these refusals.
+ * Returns an error that names the refused path, credential or tenant, and the setting that helps.
+ * Null if the response is no refusal of these kinds.
  */
 function findRefusal(
   source: Source,
@@ -156,7 +156,7 @@ function findRefusal(
     const perhaps = `a VictoriaMetrics cluster has the tenant in its address, such as ${new URL(source.url).origin}/select/0/prometheus`
     return new SourceError('BAD_ANSWER', `${name} does not have this path: is the source's address right? ${perhaps}`)
   }
-  // nginx reports a TLS problem in an HTTP response.
+  // Recognizes a problem with the client certificate, which nginx reports in an HTTP response.
   if (status === 400 && /SSL certificate/.test(text)) {
     const why = certFile === null ? 'requires a client certificate' : `refused the certificate in ${certFile}`
     const remedy = addCommand({ ...source, certFile: null, keyFile: null })
@@ -209,13 +209,13 @@ function parseJson(name: string, text: string, hide: CredentialHider): unknown {
   return hide.value(parsed)
 }
 
-/** Returns the reason that the server gives in its error, as plain text on one line. */
+/** Returns the reason in an error response of the server, as plain text on one line. */
 function errorIn(text: string, hide: CredentialHider): string {
   try {
     const { error } = JSON.parse(text) as { error?: unknown }
     if (typeof error === 'string') return hide.text(error).replace(/\s+/g, ' ').slice(0, 300)
   } catch {
-    // Treats a response that is not JSON as text.
+    // Treats an error response that is not JSON as text.
   }
   return text.replace(/\s+/g, ' ').trim().slice(0, 200) || 'without a reason'
 }

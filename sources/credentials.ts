@@ -12,7 +12,7 @@ export const defaultSourcesDirectory = '/run/nightshift-api/sources'
 
 type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
-/** Credentials of a request to a source. `secrets` are the texts that no response may show. */
+/** The parts of a request to a source that log in. No response may show a text in `secrets`. */
 type SentWith = {
   headers: Record<string, string>
   /** PEM of the certificate authorities that replace the system's authorities for this server. */
@@ -57,7 +57,7 @@ const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
  * Reads the address of a database server and the login from the source's credential. Allows an
- * unencrypted connection only to this machine, unless an option permits more. Throws SourceError.
+ * unencrypted connection only to this machine, unless an option permits it. Throws SourceError.
  */
 export function readLogin(source: Named, directory: string): DatabaseServer {
   const { credential, caFile, options, url, timeoutSeconds } = source
@@ -89,7 +89,7 @@ export function readLogin(source: Named, directory: string): DatabaseServer {
 }
 
 /**
- * Elasticsearch expects `id:key` in base64, like Basic. InfluxDB expects `user:password` unencoded.
+ * Writes the header. Elasticsearch expects `id:key` in base64; InfluxDB `user:password` unencoded.
  */
 function toAuthorization(scheme: Named['scheme'], secret: string): string {
   const isPair = isBasicPair(secret)
@@ -99,8 +99,8 @@ function toAuthorization(scheme: Named['scheme'], secret: string): string {
 }
 
 /**
- * Reads the client certificate and its key. Throws NoCredential if they are invalid or do not
- * match, or if the certificate has expired.
+ * Reads the client certificate and its key. Throws NoCredential if one of them is invalid, if they
+ * do not match, or if the certificate has expired.
  */
 function readClientCertificate({ certFile, keyFile }: Named, directory: string): SentWith['client'] {
   if (certFile === null || keyFile === null) return null
@@ -139,7 +139,7 @@ export function findCredentialTrouble(source: Named, directory: string): { isAbs
 }
 
 /**
- * Lists the references whose text has one of these SHA-256 digests, or whose file has it with its
+ * Lists the source's references whose secret has one of these SHA-256 digests, with or without a
  * final line break.
  */
 export function findKnown(source: Named, directory: string, digests: readonly string[]): string[] {

@@ -65,16 +65,16 @@ export class SourceError extends Error {
 type SourceErrorOptions = ErrorOptions & { status?: number | null }
 
 /**
- * The result of a tool: a summary for the model (2 kB at most), the complete text, and whether
- * nothing was found in a complete search. `isPartial`: something may be missing, and the summary
- * says why; an empty result is then no evidence of absence.
+ * The result of a tool: a summary for the model (2 kB at most), the complete text, and whether a
+ * complete search found nothing. `isPartial`: results may be missing, and the summary says why; an
+ * empty result is then no evidence of absence.
  */
 export type ToolReading = {
   summary: Record<string, unknown>
   whole: string
   isEmpty: boolean
   isPartial?: boolean
-  /** The complete text is cut, because there was more than is read. */
+  /** True if the complete text is cut, because the source has more than was read. */
   isCut?: boolean
 }
 
@@ -103,15 +103,15 @@ export type ReadContext = {
 }
 
 /**
- * A tool of a kind of source. A call is judged by its arguments alone: in the kernel, and again
- * before the request is sent.
+ * A tool of a kind of source. The judge decides about a call by its arguments alone: when the model
+ * proposes the call, and again before the request is sent.
  */
 export type SourceTool<Ask = AskSource> = {
   name: string
   description: string
-  /** The model gets this tool only through `more_tools`. */
+  /** True if the model gets this tool only through `more_tools`. */
   isRare?: boolean
-  /** The tool is offered only if the options of a source allow it. */
+  /** Set if the tool is offered only if a source's options allow it. */
   needs?: 'queries'
   /**
    * The kinds of resources for whose incidents the first turn offers this tool. Absent for all
@@ -119,20 +119,20 @@ export type SourceTool<Ask = AskSource> = {
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * Set if, when a runbook fits the incident, the first turn offers this tool only if the runbook
-   * names it.
+   * True if the first turn leaves the tool out when a runbook fits the incident but does not name
+   * the tool.
    */
   isSituational?: boolean
   input: z.ZodObject
   /**
-   * The tool may also read from a device that the argument `on` names. Lists the fields that only
-   * devices support, and those that only sources support.
+   * Set if the tool may also read from the device that the argument `on` names. Lists the fields
+   * that only devices support, and the fields that only sources support.
    */
   alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
   judge(args: Record<string, unknown>): QueryVerdict
-  /** Judges a call by the options of the queried source too, before the request is sent. */
+  /** Judges a call also by the options of the queried source, before the request is sent. */
   judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>, source: string): QueryVerdict
-  /** Labels that the query fixes to one value, which name its subject. */
+  /** Returns the labels that the query fixes to one value. They name the subject of the query. */
   labels(args: Record<string, unknown>): Record<string, string>
   read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
   /** Describes a summary in one sentence for people, without the source's name. */
@@ -140,8 +140,8 @@ export type SourceTool<Ask = AskSource> = {
 }
 
 /**
- * Parts of an investigation's context: for each part, its subject and what a source returns. A new
- * part is one more line here.
+ * The parts of an investigation's context that sources provide: the subject of each part and the
+ * data that a source returns. A new part is one more line here.
  */
 export type ContextParts = {
   /** The rule of an alert, from a source that evaluates rules. */
@@ -151,8 +151,8 @@ export type ContextParts = {
   /** The state of a database server, from the source that is this server. */
   database: { subject: Record<string, never>; found: { facts: string[] } }
   /**
-   * An object of a cluster, from the source that is this cluster. `name` is the object's name in
-   * the cluster, and `pod` is the pod that the alert names.
+   * The state of an object of a cluster, from the source that is this cluster. `name` is the
+   * object's name in the cluster; `pod` is the pod that the alert names.
    */
   cluster: { subject: ResourceRef & { name: string; pod: string | null }; found: { facts: string[] } }
 }
@@ -160,8 +160,8 @@ export type ContextParts = {
 export type Since = { sinceMs: number; nowMs: number }
 
 /**
- * The context parts that a kind of source can provide. Null if the source has nothing about the
- * subject.
+ * Functions that read the context parts of which a kind of source knows. A function returns null if
+ * the source has nothing about the subject.
  */
 type ContextOf<Ask> = {
   [Part in keyof ContextParts]?: (
@@ -176,7 +176,7 @@ export type ListedResources = { targets: ListedTarget[] } | { database: ListedDa
 
 export type SourceKind<Ask = AskSource> = {
   kind: string
-  /** The name for people, such as `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
+  /** The name of the kind for people, such as `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
   /** The scheme of a source's addresses, if the scheme is not http or https. */
   protocol?: 'postgresql' | 'mysql'
@@ -191,33 +191,33 @@ export type SourceKind<Ask = AskSource> = {
    * SourceError.
    */
   check?(source: Omit<Source, 'createdBy' | 'createdAt'>, directory: string): void
-  /** Sends a small query, and describes in a sentence that the source responds. */
+  /** Sends a small query. Returns a sentence that the source responds. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /**
    * Returns a warning for people about a source that responds, such as too many rights of its
    * login.
    */
   warn?(ask: Ask): Promise<string | null>
-  /** Lists what the source's options allow to read, for the context of an investigation. */
+  /** Lists the reads that the source's options allow, for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown> | null
   contextOf?: ContextOf<Ask>
   /**
-   * Lists the source's resources. Scrape targets have no authority. Null if the source has none, or
-   * none yet.
+   * Lists the source's resources. Scrape targets have no authority over names in the registry. Null
+   * if the source has no resources, or none yet.
    */
   listResources?(ask: Ask): Promise<ListedResources | null>
-  /** True if a watch keeps the list in memory. The list is then read every half minute. */
+  /** True if a watch keeps the list in memory, which is then read every half minute. */
   isFollowed?: true
   /**
-   * The source is a resource of the registry, of this kind and with its name. Each response counts
-   * as a read of this resource.
+   * The kind of resource that the source itself is in the registry, under its own name. Each
+   * response of the source counts as a read of this resource.
    */
   is?: InventoryKind
-  /** Returns the state of a listed resource from memory. Null if the source does not know it. */
+  /** Returns the state of a listed resource from memory. Null if there is no such resource. */
   stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
   /**
-   * Reads an object of a cluster for its page: its present state, and lines of a pod's log. Null if
-   * the cluster has no such object.
+   * Reads an object of a cluster for its page: `now` its present state, `log` lines of a pod's log.
+   * Null if the cluster has no such object.
    */
   clusterPage?: {
     now(ask: Ask, resource: ResourceRef & { name: string }, nowMs: number): Promise<ClusterNow | null>
@@ -232,15 +232,15 @@ export type SourceKind<Ask = AskSource> = {
   readSilences?(ask: Ask): Promise<Silence[]>
   /** Reads the present state of a database server for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
-  /** Reads the statement counters of a database server. Null if it counts no statements. */
+  /** Reads the statement counters of a database server. Null if the server counts no statements. */
   countStatements?(ask: Ask): Promise<StatementCounts | null>
   tools: readonly SourceTool<Ask>[]
 }
 
-/** Defines a kind that uses another transport than HTTP. Types are checked within the kind. */
+/** Defines a kind of source with its own transport. Types are checked only within the kind. */
 export const defineSourceKind = <Ask>(kind: SourceKind<Ask>): SourceKind => kind as unknown as SourceKind
 
-/** Defines a tool whose types are checked against each other. */
+/** Defines a tool of a source. The types of its functions are checked against its input. */
 export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(tool: {
   name: string
   description: string
@@ -263,15 +263,15 @@ export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(too
 export const maxSummaryBytes = 2_000
 
 /**
- * The text lengths that are tried in this order, because one untrusted label may be longer than the
+ * The lengths to which texts are cut, tried in this order. One untrusted label may be longer than a
  * complete summary.
  */
 const textLimits = [null, 160, 60, 20] as const
 
 /**
- * Drops items from the end until the summary fits; `omitted` is their number. If not even one item
- * fits, its texts and the texts beside it are cut. Builds the summary only a few times, because
- * there may be many items.
+ * Drops items from the end until the summary fits; `omitted` is the number of dropped items. If not
+ * even one item fits, all texts of the summary are cut. Builds the summary only a few times,
+ * because there may be many items.
  */
 export function fitSummary<T>(
   items: readonly T[],
@@ -283,7 +283,7 @@ export function fitSummary<T>(
       return limit === null ? summary : (cutTexts(summary, limit) as Record<string, unknown>)
     }
     const fits = (kept: number) => Buffer.byteLength(JSON.stringify(summaryOf(kept))) <= maxSummaryBytes
-    // An item takes at least two bytes.
+    // Limits the search: an item takes at least two bytes.
     let [low, high] = [0, Math.min(items.length, maxSummaryBytes / 2)]
     while (low < high) {
       const middle = Math.ceil((low + high) / 2)
@@ -298,10 +298,10 @@ export function fitSummary<T>(
 export const cutText = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
-/** Number of names that are kept of each list if not all fit. */
+/** The most entries of an object that are kept if not all fit. */
 const maxNames = 20
 
-/** Cuts each text and each list of names. The number of omitted parts is written in their place. */
+/** Cuts each text, and each object with many entries, which then ends with their number. */
 function cutTexts(value: unknown, max: number): unknown {
   const cut = (text: string) => cutText(text, max)
   if (typeof value === 'string') return cut(value)

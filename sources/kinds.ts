@@ -32,8 +32,8 @@ const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 
 /**
- * The tools of all kinds by name. Kinds with the same tool share its input and its judge, but each
- * kind reads in its own way.
+ * The tools of all kinds of sources by name. Kinds with an equal tool share its input and its
+ * judge, but each kind reads in its own way.
  */
 export const sourceTools: ReadonlyMap<string, SourceTool> = new Map(
   all.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
@@ -47,14 +47,14 @@ export function toolsOfKinds(kinds: readonly string[]): ReadonlySet<string> {
   return new Set(all.filter(({ kind }) => kinds.includes(kind)).flatMap(({ tools }) => tools.map(({ name }) => name)))
 }
 
-/** A planned read with its source, its tool and its judged arguments; or why there is none. */
+/** A planned read with its source, tool and judged arguments; or why nothing is read. */
 type PlannedRead =
   | { ok: true; source: Source; tool: SourceTool; args: Record<string, unknown> }
   | { ok: false; code: 'UNKNOWN_TOOL' | 'INVALID' | 'NO_SOURCE' | 'UNBOUNDED_QUERY'; reason: string }
 
 /**
- * Chooses the source and judges the query again, so that a query that the kernel did not judge, or
- * judged by older rules, is also refused.
+ * Chooses the source and judges the query again. A query is also refused if it was not judged
+ * before, or judged by older rules.
  */
 export function planRead(sources: readonly Source[], toolName: string, given: Record<string, unknown>): PlannedRead {
   const serving = sources.filter(({ kind }) => kindsOfTool(toolName).includes(kind))
@@ -72,8 +72,8 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
       reason: '"on" names a device: send POST /devices/{id}/calls to read the log of a device',
     }
   const name = typeof args.source === 'string' ? args.source : null
-  // Considers only sources whose options allow the tool, if the call names no source and the tool
-  // needs permission.
+  // Considers only sources whose options allow the tool, if the tool needs an option and the call
+  // names no source.
   const allowing = tool.needs ? serving.filter(({ name: each, options }) => tool.judgeAt?.(args, options, each).ok) : []
   const unnamed = allowing.length > 0 ? allowing : serving
   const named = name === null ? unnamed : serving.filter((each) => each.name === name)
@@ -93,7 +93,7 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
     }
   const verdict = tool.judge(args)
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
-  // Lets the kind of the chosen source read, if several kinds have the tool.
+  // Takes the tool of the chosen source's kind, if several kinds have a tool with this name.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
   const atSource = own.judgeAt?.(args, source.options, source.name)
   if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }
@@ -128,7 +128,7 @@ function rethrow(error: unknown): never {
   throw error
 }
 
-/** Sends a small query to a source. Describes the response in a sentence, or throws SourceError. */
+/** Sends a small query to a source. Returns a sentence on the response. Throws SourceError. */
 export async function probeSource(source: Source, states: SourceStates): Promise<string> {
   const { kind, ask } = openSource(source, states)
   const said = await kind.probe(ask, source.options).catch(rethrow)
@@ -137,8 +137,8 @@ export async function probeSource(source: Source, states: SourceStates): Promise
 }
 
 /**
- * Reads the resources that a source lists. Null if its kind lists none, or the source has none.
- * Throws SourceError.
+ * Reads the resources that a source lists. Null if the kind of source lists none, or the source has
+ * none. Throws SourceError.
  */
 export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
@@ -156,15 +156,15 @@ async function warn(source: Source, states: SourceStates): Promise<string | null
   return warning
 }
 
-/** Reads the silences of a source. Null if its kind has none. Throws SourceError. */
+/** Reads the silences of a source. Null if its kind has no silences. Throws SourceError. */
 export async function readSilences(source: Source, states: SourceStates): Promise<Silence[] | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readSilences?.(ask).catch(rethrow)) ?? null
 }
 
 /**
- * Reads the present state of a source's database server. Null if its kind has no such state. Throws
- * SourceError.
+ * Reads the present state of a source's database server. Null if the source is no database server.
+ * Throws SourceError.
  */
 export async function readDatabaseState(source: Source, states: SourceStates): Promise<DatabaseState | null> {
   const { kind, ask } = openSource(source, states)
@@ -172,8 +172,8 @@ export async function readDatabaseState(source: Source, states: SourceStates): P
 }
 
 /**
- * Reads the present state of a listed resource. Null if the source's kind has no state, or does not
- * know the resource. Throws SourceError.
+ * Reads the present state of a listed resource. Null if the source's kind knows no states, or the
+ * source does not know the resource. Throws SourceError.
  */
 export async function readStateOf(
   source: Source,
@@ -187,8 +187,8 @@ export async function readStateOf(
 type NamedResource = ResourceRef & { name: string }
 
 /**
- * Reads an object of a cluster for its page. Null if the source is not a cluster, or lacks the
- * object. Throws SourceError.
+ * Reads an object of a cluster for its page. Null if the source is not a cluster, or the cluster
+ * lacks the object. Throws SourceError.
  */
 export async function readClusterNow(
   source: Source,
@@ -200,7 +200,7 @@ export async function readClusterNow(
 }
 
 /**
- * Reads the newest log lines of a workload's pod. Null if there is no such workload. Throws
+ * Reads the newest log lines of a workload's pod. Null if the cluster has no such workload. Throws
  * SourceError.
  */
 export async function readPodLog(
@@ -213,23 +213,21 @@ export async function readPodLog(
   return (await kind.clusterPage?.log(ask, resource, question, Date.now()).catch(rethrow)) ?? null
 }
 
-/** Reads the statement counters of a source. Null if its server counts none. Throws SourceError. */
+/** Reads the statement counters of a source. Null if it has none. Throws SourceError. */
 export async function countStatements(source: Source, states: SourceStates): Promise<StatementCounts | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.countStatements?.(ask).catch(rethrow)) ?? null
 }
 
-/**
- * The most sources that are queried for one part of a context, and the time range in milliseconds.
- */
+/** The most sources that are queried for one part of a context. `contextMs`: the time range. */
 const maxAsked = { rule: 10, lines: 3, database: 3, cluster: 1 }
 const contextMs = 3_600_000
 
 type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }
 
 /**
- * Reads one part of a context from all sources in parallel. A source that does not respond becomes
- * one line with the reason. An empty source is left out.
+ * Reads one part of a context from all sources in parallel. For a source that does not respond,
+ * returns the reason. Leaves out a source that has nothing about the subject.
  */
 export async function readContext<Part extends keyof ContextParts>(
   part: Part,

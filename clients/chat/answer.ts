@@ -7,7 +7,7 @@ import { HttpError, retryAfterMs } from '../http.ts'
 import { isTooLong, isUnpaid, type Refusal } from './refusal.ts'
 import { boundUsage, type Exchanged } from './usage.ts'
 
-/** A refusal instead of a completion: any status but success, or an error with status 200. */
+/** A refusal instead of a completion: a failing status, or an error with status 200. */
 export class RefusedRequest extends Error {
   readonly refusal: Refusal
   readonly headers: Record<string, string>
@@ -18,7 +18,7 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** Converts a final refusal to the error that the workflow knows. */
+/** Converts a refusal without further shapes to the error that the workflow knows. */
 export function refusedError({ refusal, headers }: RefusedRequest, hide: CredentialHider): ModelError {
   const said = lineOf(refusal.message, hide)
   const should = headers['x-should-retry']
@@ -39,7 +39,7 @@ export const lacksTools = ({ message }: Pick<Refusal, 'message'>): boolean =>
     message,
   )
 
-/** Returns a hint if the server lacks a feature that Nightshift needs, and a setting helps. */
+/** Returns a hint if a setting avoids a feature that the server lacks. Otherwise empty. */
 const hintFor = (refusal: Pick<Refusal, 'message'>): string =>
   lacksTools(refusal) ? ' (with LLM_PROTOCOL=json Nightshift sends no tools)' : ''
 
@@ -74,8 +74,8 @@ function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
   if (isUnpaid(refusal)) return ['unpaid', false]
   if (status === 401 || status === 403) return ['unauthorised', false]
   if (status === 408) return ['timeout', true]
-  // Shortens the request, because this single request exceeds a limit per minute, and waiting does
-  // not help.
+  // Treats a single request that exceeds a limit per minute as too long: waiting does not help, so
+  // the workflow shortens it.
   if (status === 429) return /request too large/i.test(message) ? ['context_too_long', false] : ['rate_limited', true]
   if (isTooLong(refusal)) return ['context_too_long', false]
   if (lacksTools(refusal)) return ['bad_request', false]
@@ -93,7 +93,7 @@ function lineOf(text: string, hide: CredentialHider): string {
     .trim()
 }
 
-/** Finds the error of this kind among the causes of another. */
+/** Finds an error of this kind: the error itself, or one of its causes. */
 export function causeIn<T extends Error>(
   error: unknown,
   kind: abstract new (...args: never[]) => T,
@@ -120,7 +120,7 @@ type ModelErrorCode =
 
 /**
  * The reason why a model gave no usable response. The message contains no key, and at most one line
- * of the server's text.
+ * of text from the server.
  */
 export class ModelError extends Error {
   override name = 'ModelError' as const
@@ -162,8 +162,8 @@ const calledFunction = z.object({
 })
 
 /**
- * The needed fields of a completion. Servers differ in the rest: arguments as an object, content as
- * parts, no usage. Fields of reasoning only show that the model reasoned.
+ * The fields of a completion that Nightshift needs. Servers write them differently: arguments as an
+ * object, content as parts, no usage. Fields of reasoning only show that the model reasoned.
  */
 const completion = z.object({
   model: z.string().catch('unknown'),
@@ -203,16 +203,16 @@ const brokenWords = new Set(['error', 'abort', 'insufficient_system_resource', '
 const filterWords = new Set(['content_filter', 'sensitive', 'safety', 'prohibited_content'])
 
 export type ReadAnswer = ChatAnswer & {
-  /** True if reasoning used the complete limit, so that the response is empty. */
+  /** True if reasoning used up the complete token limit, so that the response is empty. */
   isSpentOnReasoning: boolean
 }
 
-/** Sizes of the request and, for a stream, of the reasoning that its body leaves out. */
+/** Sizes of the request and, for a stream, of the reasoning that the assembled body leaves out. */
 type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number; thought: string }
 
 /**
  * Reads a complete body with status 200, or throws ModelError. Returns the end of the reasoning
- * only if the response has nothing else.
+ * only if the response is otherwise empty.
  */
 export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
@@ -278,8 +278,8 @@ function usageIn({ choices, usage }: z.infer<typeof completion>, sent: SentBytes
 }
 
 /**
- * Reads the error in a body with status 200, which OpenRouter sends if a provider fails after it
- * began. Null for other bodies.
+ * Reads the error in a body with status 200, which OpenRouter sends if a provider fails after its
+ * response began. Null for a body without an error.
  */
 export function errorInBody(body: unknown): { status: number; text: string } | null {
   if (body === null || typeof body !== 'object') return null
@@ -292,8 +292,8 @@ export function errorInBody(body: unknown): { status: number; text: string } | n
 }
 
 /**
- * Returns the text of a response. Takes only parts with text, and leaves out `thinking` and
- * `reasoning`.
+ * Returns the text of a response. Takes only parts with text, and leaves out parts of type
+ * `thinking` and `reasoning`.
  */
 function textOf(content: z.infer<typeof completion>['choices'][number]['message']['content']): string {
   if (typeof content === 'string') return content

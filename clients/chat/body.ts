@@ -9,8 +9,8 @@ import type { ChatMessage, ChatTool, RequestShape } from '../../domain/chat.ts'
 type Schema = Record<string, unknown>
 
 /**
- * White space between tokens is limited, because a small model could write it up to its token
- * limit.
+ * The basic rules of a grammar. White space between tokens is limited, because a small model could
+ * write white space up to its token limit.
  */
 const primitives: Readonly<Record<string, string>> = {
   ws: '[ \\n]? " "? " "? " "? " "?',
@@ -81,15 +81,15 @@ type Asked = {
   tools?: ChatTool[]
   temperature: number
   maxTokens: number
-  /** The schema for a response in text. */
+  /** The schema that a response in text must follow. */
   form?: Record<string, unknown>
   /** True if the server supports only one call per response. */
   isOneCall?: boolean
 }
 
 /**
- * Returns the token limit to send: the requested limit with room for reasoning, within the server's
- * maximum and `maxWithReasoning`.
+ * Returns the token limit of a request: the requested limit with room for reasoning, but at most
+ * the server's maximum and `maxWithReasoning`.
  */
 export function answerTokens(
   shape: RequestShape,
@@ -136,7 +136,7 @@ function shapedMessages(shape: RequestShape, given: ChatMessage[]): Sent[] {
   let messages: Sent[] = shape.system === 'merged' ? given.map(asUser) : given
   if (shape.turns !== 'free') messages = joined(messages)
   if (shape.calls === 'single') messages = oneCallEach(messages)
-  // Runs after the calls were split, because otherwise a result would be between them.
+  // Runs after the calls are split: otherwise a result would stand between the calls.
   if (shape.turns === 'answered') messages = withAnswers(messages)
   if (shape.callIds === 'nine') messages = withShortIds(messages)
   if (shape.reasoning === 'empty') {
@@ -161,7 +161,7 @@ function joined(messages: readonly Sent[]): Sent[] {
   return result
 }
 
-/** Inserts an assistant message between a result and the next user message. */
+/** Inserts an assistant message between a tool's result and the next user message. */
 function withAnswers(messages: readonly Sent[]): Sent[] {
   return messages.flatMap((message, at): Sent[] =>
     message.role === 'user' && messages[at - 1]?.role === 'tool'
@@ -191,7 +191,7 @@ function oneCallEach(messages: readonly Sent[]): Sent[] {
   })
 }
 
-/** Replaces each id by its place among all ids, so that a call and its result keep the same id. */
+/** Replaces each id by its place among all ids, equally for a call and its result. */
 function withShortIds(messages: readonly Sent[]): Sent[] {
   const places = new Map<string, number>()
   const short = (id: string) => {

@@ -1,9 +1,9 @@
 import { plainShape, type RequestShape } from '../../domain/chat.ts'
 
-/** A server's refusal of a request, read from any of the known forms of an error body. */
+/** A server's refusal of a request, read from any known form of an error body. */
 export type Refusal = {
   status: number
-  /** The complete text of the error, as the server wrote it. */
+  /** The text of the error, complete and as the server wrote it. */
   message: string
   /** The parameter that the server objects to, if the response names one. */
   param: string | null
@@ -14,20 +14,20 @@ export type Refusal = {
 }
 
 /**
- * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, the same of Ollama and
- * llama.cpp, `{error: "text"}`, vLLM's older `{object: "error", message}`, FastAPI's `{detail:
- * [{loc, msg}]}`, Mistral's lists in `message`, or plain text.
+ * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, which Ollama and llama.cpp
+ * use too, `{error: "text"}`, vLLM's older `{object: "error", message}`, FastAPI's `{detail: [{loc,
+ * msg}]}`, Mistral's lists in `message`, or plain text.
  */
 export function readRefusal(status: number, body: string): Refusal {
   const parsed = jsonOf(body)
-  // Gemini's body is a list with one entry.
+  // Takes the first entry of a list, which is the form of Gemini's body.
   const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed
   const outer = isRecord(first) ? first : {}
   const inner = isRecord(outer.error) ? outer.error : outer
   const list = [outer.detail, inner.detail, inner.message, outer.message].find((each) => Array.isArray(detailIn(each)))
   const details = detailIn(list) ?? []
   const text = [inner.message, outer.error, outer.detail, outer.message].find((each) => typeof each === 'string')
-  // OpenRouter reports that a provider refused, and quotes the provider's text.
+  // Adds the provider's text, which OpenRouter quotes if a provider refused.
   const quoted = isRecord(inner.metadata) && typeof inner.metadata.raw === 'string' ? `: ${inner.metadata.raw}` : ''
   const message =
     typeof text === 'string'
@@ -46,10 +46,10 @@ export function readRefusal(status: number, body: string): Refusal {
   }
 }
 
-/** Words about a token limit for the response, even if the message also names the window. */
+/** Words about a response's token limit, which count even if a message also names the window. */
 const limitWords = /max_(completion_)?tokens\W+must be (less|at most|<)|supports? at most|valid range/i
 
-/** Words about a text that is too long. */
+/** Words about a request that is too long. */
 const lengthWords =
   /\b(too (long|large|big|many)|exceed\w*|longer than|greater than|larger than|over the|beyond|maximum)\b/i
 const lengthThings = /\b(prompts?|inputs?|contexts?|tokens?|messages?|conversation|requests?)\b/i
@@ -67,7 +67,7 @@ export function isTooLong({ status, message, kind, param }: Refusal): boolean {
   return [400, 422].includes(status) && !isOther && lengthWords.test(message) && lengthThings.test(message)
 }
 
-/** Words about an account without money, and words about a limit that ends by itself. */
+/** Words about an account without money. `passingWords`: about a limit that ends by itself. */
 const moneyWords =
   /insufficient[_ ](quota|balance|credits?|funds?)|exceeded your current quota|check your plan and billing|billing (hard )?limit|out of credits?|credit balance is too low|payment[_ ]required|account .{0,40}\b(arrears|overdue|suspended)|(free|monthly) quota .{0,30}exhausted|negative balance|top up/i
 const passingWords =
@@ -84,13 +84,12 @@ const refusing =
 
 /**
  * Returns the shape for the next request after this refusal. Null if no other shape would help.
- * `askedTokens` is the token limit that was sent.
+ * `askedTokens` is the token limit of the refused request.
  */
 export function correctedShape(shape: RequestShape, refusal: Refusal, askedTokens: number): RequestShape | null {
   if (![400, 404, 422, 500].includes(refusal.status) || isTooLong(refusal)) return null
   const { message } = refusal
-  // The server runs the chat template, and llama.cpp responds with 500 if the template raises an
-  // error.
+  // Includes status 500, with which llama.cpp reports an error of the chat template.
   if (/system role (is )?not supported|does not support 'system'|system messages? (is|are) not/i.test(message)) {
     return shape.system === 'merged' ? null : { ...shape, system: 'merged', turns: 'alternating' }
   }
@@ -111,7 +110,7 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
     return shape.calls === 'single' ? null : { ...shape, calls: 'single' }
   }
   if (refusal.status === 404 || refusal.status === 500) return null
-  // llama.cpp could not make a grammar of the schema, so the grammar is sent instead.
+  // Sends a grammar if llama.cpp could not make one from the schema.
   if (shape.form === 'schema' && /json[_ ]schema conversion|failed to parse grammar/i.test(message))
     return { ...shape, form: 'grammar' }
   const named = namedParameter(refusal)
@@ -124,8 +123,8 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
 }
 
 /**
- * Returns the shape without the refused part, or with a substitute. Null if the request had no such
- * part.
+ * Returns the shape without the refused parameter, or with a substitute for it. Null if the request
+ * did not have the parameter.
  */
 function without(
   shape: RequestShape,
@@ -145,7 +144,7 @@ function without(
     case 'response_format':
     case 'json_schema':
       return shape.form === 'schema' ? { ...shape, form: 'grammar' } : null
-    // llama.cpp also names a grammar in the error if it made one from the schema.
+    // Covers schemas too, because llama.cpp then names the grammar that it made from the schema.
     case 'grammar':
       if (shape.form === 'schema') return { ...shape, form: 'grammar' }
       return shape.form === 'grammar' ? { ...shape, form: 'guided' } : null
@@ -153,8 +152,8 @@ function without(
 }
 
 /**
- * Moves the system message into a user message, because a template that still rejects the order of
- * messages cannot accept a system message.
+ * Moves the system message into a user message. A template that still rejects the order of messages
+ * cannot accept a system message.
  */
 function mergedToo(shape: RequestShape): RequestShape | null {
   return shape.system === 'merged' ? null : { ...shape, system: 'merged' }
@@ -162,11 +161,11 @@ function mergedToo(shape: RequestShape): RequestShape | null {
 
 function otherLimit(shape: RequestShape, refused: 'max_tokens' | 'max_completion_tokens'): RequestShape | null {
   if (shape.limit !== refused) return null
-  // Tries the other name of the limit. After both names were refused, `withoutLimit` sends none.
+  // Tries the limit's other name. After both names were refused, `withoutLimit` sends no limit.
   return { ...shape, limit: refused === plainShape.limit ? 'max_completion_tokens' : 'max_tokens' }
 }
 
-/** Returns the shape without a limit, for a request in which both names were refused. */
+/** Returns the shape without a token limit, for a server that refused both names of the limit. */
 export function withoutLimit(shape: RequestShape): RequestShape {
   return { ...shape, limit: 'none' }
 }
@@ -179,8 +178,8 @@ type Parameter = (typeof parameters)[number]
 const namedIn = new RegExp(`\\b(${parameters.join('|')})\\b`)
 
 /**
- * Finds the refused parameter that can be changed: in the error's field, or else the first one in
- * the message.
+ * Finds the refused parameter that can be changed: in the field of the error, or else the first
+ * parameter that the message names.
  */
 function namedParameter({ param, message, kind }: Refusal): Parameter | null {
   const field = parameters.find(
@@ -199,8 +198,8 @@ function largestBelow(message: string, below: number): number | null {
 }
 
 /**
- * Forms of a message that contain the window and no other number: "exceeded max context length by
- * 908 tokens" does not contain the window.
+ * Forms of a message that contain the size of the context window. "exceeded max context length by
+ * 908 tokens" does not contain it.
  */
 const windowForms: readonly RegExp[] = [
   // "maximum context length is 8192 tokens", "context length (8192)", "context window of this model

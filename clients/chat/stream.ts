@@ -62,16 +62,16 @@ type Assembly = {
   isDone: boolean
 }
 
-/** The token count so far, which vLLM and others send if they are configured to. */
+/** The token count up to now, which vLLM and others send if they are configured to. */
 const runningCount = z.object({ completion_tokens: z.number().int().nonnegative() })
-/** Characters of the end of the reasoning that are kept until the response is read. */
+/** Characters at the end of the reasoning that are kept until the response has been read. */
 const maxThought = 16_000
 const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
 
 export type AnswerStream = {
   /**
-   * Takes the next piece of the body. True if it contains a part of the response; false for a
-   * keep-alive.
+   * Takes the next piece of the body. True if the piece contains a part of the response; false for
+   * a keep-alive.
    */
   feed(piece: string): boolean
   /** True after the server reported how the response ended. Only token counts may follow. */
@@ -80,7 +80,7 @@ export type AnswerStream = {
   isDone(): boolean
   writing(): Writing
   reasoningBytes(): number
-  /** Returns the end of the reasoning. */
+  /** Returns the end of the model's reasoning. */
   thought(): string
   /**
    * Returns the complete response as one body. Throws if the stream ended early or contained an
@@ -90,8 +90,8 @@ export type AnswerStream = {
 }
 
 /**
- * Reads a stream. `maxCharacters` limits text, arguments and reasoning. Above it, it throws
- * ModelError `oversized`.
+ * Reads a streamed response. `maxCharacters` limits text, arguments and reasoning together. A
+ * longer response throws ModelError `oversized`.
  */
 export function readStream(maxCharacters: number): AnswerStream {
   const state: Assembly = {
@@ -110,7 +110,7 @@ export function readStream(maxCharacters: number): AnswerStream {
   }
   const parser = createParser({
     onEvent: ({ data }) => take(state, data),
-    // Older versions of llama.cpp report an error in a field named `error`, outside of the format.
+    // Reads an error in a field named `error`, which older versions of llama.cpp send.
     onError: ({ field, value }) => {
       if (field === 'error' && value) take(state, `{"error":${value}}`)
     },
@@ -160,7 +160,7 @@ function take(state: Assembly, data: string): void {
   if (!choice) return
   if (choice.finish_reason) state.finish = choice.finish_reason
   state.fault ??= choice.error ?? chunk.error ?? null
-  // Some servers send the last piece as a complete message.
+  // Accepts a complete message as a piece, which some servers send as the last piece.
   const delta = choice.delta ?? choice.message
   if (delta) takeDelta(state, delta)
 }
@@ -183,8 +183,8 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
 }
 
 /**
- * Finds the call that a piece continues. Pieces name the call by index, and another index is
- * another call, whatever its id. If a server uses one index for all calls, or none, a new call
+ * Finds the call that a piece continues. Pieces name their call by index, and another index is
+ * another call, whatever its id. If a server uses one index for all calls, or no index, a new call
  * begins with another id, or with a name or complete object after complete arguments.
  */
 function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
@@ -203,7 +203,7 @@ function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
     calls.push(call)
   }
   if (call.id === '') call.id = id
-  // A name may arrive in pieces, or again with each piece of the arguments.
+  // Joins a name in pieces. Some servers repeat the name with each piece of the arguments.
   if (call.name !== name && call.arguments === '') call.name += name
   call.arguments += addition
   state.characters += addition.length + name.length
@@ -243,7 +243,7 @@ function brokenOff(what: string): ModelError {
   return new ModelError('unavailable', `the model server: ${what}`, { status: 200, retryable: true })
 }
 
-/** Returns the text of a piece. Takes only parts with text, as in a complete response. */
+/** Returns the text of a piece. Takes only parts with text, as for a complete response. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''

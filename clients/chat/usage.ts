@@ -7,15 +7,15 @@ import type { TokenUsage } from '../../domain/chat.ts'
 
 /** Sizes of one exchange in bytes. */
 export type Exchanged = {
-  /** The complete request. No tokenizer makes more than one token from a byte. */
+  /** The bytes of the complete request. No tokenizer makes more than one token from a byte. */
   request: number
-  /** Messages and tools, which become the prompt. */
+  /** The bytes of messages and tools, which become the prompt. */
   prompt: number
-  /** The text, calls and reasoning that were received. */
+  /** The bytes of text, calls and reasoning that were received. */
   received: number
   /** The received bytes without reasoning. */
   said: number
-  /** Tokens that the request allowed for the response, including hidden reasoning. */
+  /** The tokens that the request allowed for the response, with hidden reasoning. */
   maxTokens: number
 }
 
@@ -25,8 +25,8 @@ const maxBytesPerToken = 8
 type Stated = { prompt: unknown; completion: unknown; reasoning: unknown }
 
 /**
- * Returns the server's count if it is possible, or else the nearest possible count. `isAssumed`:
- * the count was corrected, or the server reported none.
+ * Returns the server's count if the count is possible, or else the nearest possible count.
+ * `isAssumed`: the count was corrected, or the server reported no count.
  */
 export function boundUsage(stated: Stated, bytes: Exchanged): TokenUsage {
   const isAllowed = Number(stated.completion) <= bytes.maxTokens
@@ -48,7 +48,7 @@ function bound(stated: unknown, leastBytes: number, most: number): { tokens: num
   return { tokens, isAssumed: tokens !== stated }
 }
 
-/** Adds two counts. The sum is assumed if one of the two counts is assumed. */
+/** Adds two token counts. The sum is assumed if either count is assumed. */
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   const reasoning = (a.reasoningTokens ?? 0) + (b.reasoningTokens ?? 0)
   return {

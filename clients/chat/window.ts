@@ -10,13 +10,13 @@ const patienceMs = 3_000
 /** Milliseconds to wait for a model to load, because reading weights from a disk takes time. */
 const loadPatienceMs = 120_000
 const largestList = 8_000_000
-/** Ollama's context window if model and OLLAMA_CONTEXT_LENGTH set none and memory is small. */
+/** Ollama's context window if neither model nor environment sets one and memory is small. */
 const ollamaDefault = 4_096
 
 /**
- * Queries the server for the model's context window: `/v1/models` (vLLM, OpenRouter, SGLang,
- * Mistral, Groq), `/props` of llama.cpp, `/api/ps` and `/api/show` of Ollama. Null if the server
- * cannot be reached; a null window if it reports none. `baseUrl` ends with its version, as from
+ * Asks the server for the model's context window: `/v1/models` (vLLM, OpenRouter, SGLang, Mistral,
+ * Groq), `/props` of llama.cpp, `/api/ps` and `/api/show` of Ollama. Null if the server cannot be
+ * reached; a null window if the server reports none. `baseUrl` ends with its version, as from
  * `baseUrlOf`.
  */
 export async function readServedModel(where: Where): Promise<ServedModel | null> {
@@ -66,8 +66,8 @@ function served(
 const fields = ['max_model_len', 'context_length', 'context_window', 'max_context_length'] as const
 
 /**
- * Returns the smallest window of an entry, because OpenRouter may report a larger window for the
- * model than for its provider.
+ * Returns the smallest window in an entry, because OpenRouter may report a larger window for the
+ * model than for the provider that serves it.
  */
 function windowOf(entry: Json | undefined): { tokens: number; source: string } | null {
   if (!entry) return null
@@ -82,8 +82,8 @@ function windowOf(entry: Json | undefined): { tokens: number; source: string } |
 }
 
 /**
- * Reads the window of llama.cpp. `n_ctx` is the window of a slot; `n_ctx_train` is the window in
- * training, which may be far larger.
+ * Reads the window of llama.cpp. `n_ctx` is the window of a slot. `n_ctx_train` is the window of
+ * the model's training, which may be far larger.
  */
 async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)
@@ -108,8 +108,8 @@ async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
 }
 
 /**
- * Reads the window of Ollama, which loaded models report. A model that is not loaded and has no
- * `num_ctx` gets loaded, because only then does Ollama decide, by OLLAMA_CONTEXT_LENGTH and memory.
+ * Reads the window of Ollama, which reports it for loaded models. Loads a model that is not loaded
+ * and has no `num_ctx`, because only then does Ollama decide, by OLLAMA_CONTEXT_LENGTH and memory.
  */
 async function ollama(where: Where): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)
@@ -157,7 +157,7 @@ async function isOllamaAt(where: Where): Promise<boolean> {
   return answer !== 'unreached' && typeof answer?.version === 'string'
 }
 
-/** Reads a body of JSON. Null for any other response. */
+/** Requests a body of JSON. Null for any other response. */
 async function ask(
   where: Where,
   url: string,

@@ -17,7 +17,7 @@ export type ReplicaChannel = {
   receiverError: ReplicaError | null
   applierError: ReplicaError | null
   behindSeconds: number | null
-  /** Bytes that were received and are not yet applied. */
+  /** Bytes that the replica has received and not yet applied. */
   waitsBytes: number
   delaySeconds: number
   position: string
@@ -26,7 +26,7 @@ type ReplicaError = { number: number; text: string }
 
 type StatusRow = Record<string, SqlValue>
 
-/** The query for replicas. MariaDB names each of its connections; MySQL has one row per channel. */
+/** Returns the query for replicas. MariaDB has a row per named connection, MySQL per channel. */
 const replicaSql = ({ product, number }: ServerFacts): string =>
   product === 'MariaDB' ? 'show all slaves status' : number >= 80_022 ? 'show replica status' : 'show slave status'
 
@@ -61,8 +61,8 @@ function toError(number: unknown, text: unknown): ReplicaError | null {
 }
 
 /**
- * Returns the first of these columns that exists. Both products renamed their columns over the
- * years.
+ * Returns the value of the first of these columns that exists. Both products renamed columns of the
+ * status over the years.
  */
 const pick = (row: StatusRow, ...names: string[]) =>
   names.map((name) => row[name]).find((value) => value !== undefined) ?? null

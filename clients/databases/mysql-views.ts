@@ -10,7 +10,7 @@ export const toTimeSql = (column: string): string =>
   `date_format(timestampadd(second, timestampdiff(second, now(), utc_timestamp()), ${column}), '%Y-%m-%dT%H:%i:%sZ')`
 
 /**
- * Returns the list of sessions that needs no server lock, if it exists
+ * Returns the list of sessions. Prefers the list that needs no lock of the server
  * (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-processlist-table.html).
  */
 export const processlistOf = ({ product, number }: ServerFacts): string =>
@@ -19,14 +19,14 @@ export const processlistOf = ({ product, number }: ServerFacts): string =>
 export const statusOf = ({ product }: ServerFacts): string =>
   product === 'MySQL' ? 'performance_schema.global_status' : 'information_schema.global_status'
 
-/** Returns the start of the server. Together with the session's number it identifies a session. */
+/** Returns SQL for the server's start, which identifies a session together with its number. */
 export const beganSql = (server: ServerFacts): string =>
   `(select concat('after ', date_format(timestampadd(second, -variable_value, utc_timestamp()), '%Y-%m-%dT%H:%i:%sZ')) from ${statusOf(server)} where variable_name = 'Uptime')`
 
 /** The most pairs of a waiting and a blocking session. */
 const maxPairs = 300
 
-/** Waits for rows. `blocker` is 0 for a prepared transaction, whose session has ended. */
+/** Selects waits for rows. `blocker` is 0 for a prepared transaction, whose session has ended. */
 export const rowWaitsSql = ({ product }: ServerFacts): string =>
   product === 'MySQL'
     ? `select r.trx_mysql_thread_id as waiting, b.trx_mysql_thread_id as blocker, ${toTimeSql('r.trx_wait_started')} as waits_since,

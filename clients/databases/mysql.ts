@@ -15,15 +15,15 @@ import {
 } from './server.ts'
 
 /**
- * Connects to MySQL and MariaDB with `mysql2`, one statement at a time. Prepared statements carry
- * the values, so that no server mode reads them as SQL.
+ * Connects to MySQL and MariaDB with `mysql2`, one statement at a time. Values are sent separately
+ * in prepared statements, so that no mode of the server reads them as SQL.
  */
 
 type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
 /**
- * Opens a session within the server's time limit. Selects no database, because the statements need
- * none. Throws DatabaseError.
+ * Opens a session within the server's time limit. Selects no database, because no statement needs
+ * one. Throws DatabaseError.
  */
 export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
   let connection: Connection
@@ -41,7 +41,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       dateStrings: true,
       supportBigNumbers: true,
       connectTimeout: server.timeoutMs,
-      // Disables a feature by which a server can request a file from its client.
+      // Disables a feature with which a server can request a file from its client.
       flags: ['-LOCAL_FILES'],
     })
   } catch (error) {
@@ -90,9 +90,7 @@ function toTls({ tls, ca, client }: DatabaseServer) {
   }
 }
 
-/**
- * The oldest supported versions. Older ones lack views, privileges and limits that a read needs.
- */
+/** The oldest supported versions. Older ones lack views, privileges and limits that reads need. */
 const oldest = { MySQL: 80_000, MariaDB: 100_500 }
 
 async function readFacts(opened: Asked): Promise<ServerFacts> {
@@ -100,7 +98,7 @@ async function readFacts(opened: Asked): Promise<ServerFacts> {
   const { rows } = await ask(opened, { sql: 'select version() as version, connection_id() as pid' })
   const { version = '', pid = 0 } = (rows[0] ?? {}) as { version?: string; pid?: number }
   const product = /mariadb/i.test(version) ? 'MariaDB' : 'MySQL'
-  // MariaDB reports `5.5.5-10.11.6-MariaDB` to old clients.
+  // Removes the prefix of `5.5.5-10.11.6-MariaDB`, which MariaDB reports to old clients.
   const named = /(\d+)\.(\d+)\.(\d+)/.exec(version.replace(/^5\.5\.5-/, ''))
   const [, major = 0, minor = 0, patch = 0] = (named ?? []).map(Number)
   const number = major * 10_000 + minor * 100 + patch
@@ -112,17 +110,14 @@ async function readFacts(opened: Asked): Promise<ServerFacts> {
   const limitMs = Math.max(500, server.timeoutMs - serverHeadStartMs)
   const limit = product === 'MariaDB' ? `max_statement_time = ${limitMs / 1_000}` : `max_execution_time = ${limitMs}`
   const lockSeconds = Math.ceil(lockTimeoutMs / 1_000)
-  // Sets the session's zone, because the views of InnoDB have times in the server's zone.
+  // Sets the session's time zone, because the views of InnoDB have times in the server's zone.
   await ask(opened, {
     sql: `set session ${limit}, lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}, time_zone = 'SYSTEM'`,
   })
   return { product, version: named?.[0] ?? version, major, number, pid }
 }
 
-/**
- * Runs a statement in a read-only transaction. A query for rows produces only the rows that are
- * read.
- */
+/** Runs a statement in a read-only transaction. The server produces only the rows that are read. */
 async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAnswer> {
   const { facts, end } = opened
   const { maxRows } = statement
@@ -137,7 +132,7 @@ async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAns
     await leave()
     return toAnswer(answer, statement, facts)
   } catch (error) {
-    // If the server did not respond, ending the session ends the statement.
+    // Ends the session if the server did not respond, because this also ends the statement.
     if (!(error instanceof DatabaseError) || error.state === null) end()
     else await leave().catch(end)
     throw error
@@ -150,8 +145,8 @@ type Asked = Pick<Opened, 'connection' | 'server' | 'end'>
 type RawAnswer = { columns: string[]; rows: Record<string, unknown>[] }
 
 /**
- * Runs one statement. Cancels it above `maxAnswerBytes` or after the server's time limit. Throws
- * DatabaseError.
+ * Runs one statement. Cancels a statement whose answer exceeds `maxAnswerBytes`, or that takes
+ * longer than the server's time limit. Throws DatabaseError.
  */
 async function ask({ connection, server, end }: Asked, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (connection as unknown as { connection: { stream: NodeJS.ReadableStream } }).connection
@@ -181,8 +176,8 @@ async function ask({ connection, server, end }: Asked, { sql, values }: SqlState
 }
 
 /**
- * Finds the rows. A block of several statements returns a list, of which the first rows are the
- * result.
+ * Finds the rows of a result. A block of several statements returns a list, of which the first rows
+ * are the result.
  */
 function findRows([rows, fields]: [unknown, unknown]): RawAnswer {
   if (!Array.isArray(rows)) return { columns: [], rows: [] }

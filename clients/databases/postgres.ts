@@ -34,13 +34,13 @@ const types = {
 } as unknown as pg.CustomTypesConfig
 
 /**
- * Formats the time of a statement as RFC 3339; sessions use UTC. `fraction` adds microseconds, for
- * comparisons of writes.
+ * Formats a time column in SQL as RFC 3339; sessions use UTC. `fraction` adds microseconds, for
+ * comparisons of write calls.
  */
 export const toTimeSql = (column: string, fraction = ''): string =>
   `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS${fraction}"Z"')`
 
-/** Keeps the digits as text above 2^53, because only these are exact. */
+/** Converts a text to a number. Keeps the text above 2^53, where only it is exact. */
 function toNumber(text: string): SqlValue {
   const number = Number(text)
   return Number.isFinite(number) && Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : text
@@ -64,7 +64,7 @@ export async function openPostgres(server: DatabaseServer): Promise<DatabaseSess
     keepAlive: true,
   })
   let isOver = false
-  // Marks a session that breaks while idle, which the next query then detects.
+  // Marks a session that breaks while idle, so that the next query opens another session.
   client.on('error', () => {
     isOver = true
   })
@@ -121,7 +121,7 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
   }
   const set = Object.keys(settings).map((name, at) => `set_config('${name}', $${at + 1}, false)`)
   // Disables just-in-time compilation, because compiling a query about the catalogue takes longer
-  // than running it. Before version 11 this setting does not exist.
+  // than running the query. The setting does not exist before version 11.
   const jit = `set_config('jit', 'off', false) from pg_settings where name = 'jit'`
   const sql = `select pg_backend_pid() as pid, current_setting('server_version') as version, current_setting('server_version_num')::int as number, ${set.join(', ')}, (select ${jit}) as jit`
   const { rows } = await ask(client, { sql, values: Object.values(settings) })
@@ -138,8 +138,8 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
 type Opened = { client: pg.Client; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
 /**
- * Runs a statement in a read-only transaction. A query for rows uses a cursor, so that only the
- * rows that are read are produced.
+ * Runs a statement in a read-only transaction. A query for rows uses a cursor, so that the server
+ * produces only the rows that are read.
  */
 async function readOnly({ client, facts, end }: Opened, statement: SqlStatement): Promise<SqlAnswer> {
   try {
@@ -149,7 +149,7 @@ async function readOnly({ client, facts, end }: Opened, statement: SqlStatement)
     return toAnswer(answer, statement, facts)
   } catch (error) {
     const fault = toDatabaseError(error)
-    // Ends the session if the server did not respond, because this ends the statement.
+    // Ends the session if the server did not respond, because this also ends the statement.
     if (fault.state === null) end()
     else await ask(client, { sql: 'rollback' }).catch(end)
     throw fault
@@ -165,7 +165,7 @@ async function askAtMost(client: pg.Client, statement: SqlStatement) {
 
 type RawAnswer = { fields: { name: string }[]; rows: Record<string, SqlValue>[] }
 
-/** Runs one statement. Cancels it above `maxAnswerBytes`. */
+/** Runs one statement. Cancels a statement whose answer exceeds `maxAnswerBytes`. */
 async function ask(client: pg.Client, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (
     client as unknown as { connection: { stream: NodeJS.ReadableStream & { destroy(e: Error): void } } }
@@ -210,7 +210,7 @@ const codes: readonly [state: RegExp, DatabaseError['code']][] = [
   [/^(?:57P01|57P02|57P05|25P03|08)/, 'ended'],
 ]
 
-/** Data exceptions, whose messages quote the value. */
+/** Matches the class of data exceptions, whose messages quote the value. */
 const isAboutValue = /^22/
 
 function toDatabaseError(error: unknown): DatabaseError {
@@ -219,8 +219,7 @@ function toDatabaseError(error: unknown): DatabaseError {
   const { code, message } = error as { code?: string; message: string }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
-    // Does not keep the server's error as cause, because a log would print its text, which quotes
-    // values.
+    // Drops the server's error as cause, because a log would print its text, which quotes values.
     return new DatabaseError(word, oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message), code)
   }
   const cause = { cause: error }

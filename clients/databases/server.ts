@@ -12,31 +12,31 @@ export type DatabaseServer = {
   dialect: Dialect
   host: string
   port: number
-  /** The database. Null for the server's default for the login. */
+  /** The name of the database. Null for the server's default for the login. */
   database: string | null
   login: { user: string; password: string }
   /**
-   * `verified`: checked by authorities and name. `unverified`: encrypted, without proof of the
-   * other end.
+   * `verified`: the server's certificate was signed by a trusted authority for its name.
+   * `unverified`: encrypted, without proof of the server's identity.
    */
   tls: 'off' | 'unverified' | 'verified'
-  /** Ends the session if the server did not respond, because this ends the statement. */
+  /** PEM of the trusted authorities. Null for the system's authorities. */
   ca: string | null
   client: { cert: string; key: string } | null
   /**
-   * Milliseconds for opening, and from a statement to its last row. The server's limit for a
-   * statement is shorter.
+   * Milliseconds for opening a session, and from a statement to its last row. The server's own
+   * limit for a statement is shorter.
    */
   timeoutMs: number
 }
 
-/** The server's report about itself when a session opens. */
+/** The server's information about itself when a session opens. */
 export type ServerFacts = {
   product: DatabaseProduct
   /** The version as the server writes it: `15.18`. */
   version: string
   major: number
-  /** The version as a number that can be compared: 15.18 is 150018, 10.11.6 is 101106. */
+  /** The version as a number for comparisons: 15.18 is 150018, 10.11.6 is 101106. */
   number: number
   /** The process id of this session on the server. */
   pid: number
@@ -48,26 +48,26 @@ export type SqlValue = string | number | boolean | null
 export type SqlStatement = { sql: string; values?: readonly SqlValue[]; maxRows?: number }
 
 /**
- * Rows by column names. Numbers and booleans keep their type, and everything else is text as the
- * server writes it.
+ * Rows by column names. Numbers and booleans keep their type; any other value is text as the server
+ * writes it.
  */
 export type SqlAnswer = { columns: string[]; rows: Record<string, SqlValue>[]; isCut: boolean; server: ServerFacts }
 
 /** A session with one server. Statements run one after the other. */
 export type DatabaseSession = {
   server: ServerFacts
-  /** Reads in a read-only transaction, with the limits of a read. Throws DatabaseError. */
+  /** Runs a statement in a read-only transaction, with a read's limits. Throws DatabaseError. */
   read(statement: SqlStatement): Promise<SqlAnswer>
-  /** Writes outside of a transaction, with the rights of the login. Throws DatabaseError. */
+  /** Runs a statement outside of a transaction, with the login's rights. Throws DatabaseError. */
   write(statement: SqlStatement): Promise<SqlAnswer>
-  /** True if the connection broke, or was given up. The next statement then needs a new session. */
+  /** True if the connection broke, or was given up. The next statement needs a new session. */
   isOver(): boolean
   /** Sets whether the session keeps the process alive. */
   hold(isHeld: boolean): void
   end(): void
 }
 
-/** The reason why no result came. */
+/** The reason why a database gave no result. */
 type DatabaseErrorCode =
   | 'unreachable'
   | 'refused_address'
@@ -89,7 +89,7 @@ type DatabaseErrorCode =
 export class DatabaseError extends Error {
   override name = 'DatabaseError' as const
   readonly code: DatabaseErrorCode
-  /** The server's error code: PostgreSQL's SQLSTATE, MySQL's number. Null if there is no code. */
+  /** The server's error code: PostgreSQL's SQLSTATE, MySQL's number. Null without a code. */
   readonly state: string | null
   constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
     super(message, options)
@@ -111,8 +111,8 @@ const refuse = (host: string) =>
   new DatabaseError('refused_address', `${host} has an address to which Nightshift may not connect`)
 
 /**
- * Makes a socket for `pg` that reaches only allowed addresses, whatever its name resolves to.
- * The caller has already checked a host that is an IP address.
+ * Makes a socket for `pg` that connects only to allowed addresses, whatever its name resolves to.
+ * The caller must check a host that is an IP address.
  */
 export function guardedSocket(): Socket {
   const socket = new Socket()
@@ -123,7 +123,7 @@ export function guardedSocket(): Socket {
 }
 
 /**
- * Makes the same socket, already connecting, for clients that expect this. Throws DatabaseError.
+ * Makes a connecting socket with an address check, for clients that need one. Throws DatabaseError.
  */
 export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'port'>): Socket {
   requireAllowed(host)
@@ -139,8 +139,8 @@ const unreachable = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREA
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
 /**
- * Converts errors of network and TLS, which are the same for all servers. Null for the server's
- * errors.
+ * Converts errors of network and TLS, which are alike for all kinds of servers. Null for errors of
+ * the server itself.
  */
 export function findTransportFault(error: unknown): DatabaseError | null {
   if (error instanceof DatabaseError) return error

@@ -15,11 +15,11 @@ type Kept = {
 
 const kept = new Map<string, Kept>()
 /**
- * Milliseconds until an idle session ends, longer than the inventory's rounds. An open session can
- * still read a server that has no free connections.
+ * Milliseconds until an idle session ends, longer than the time between the inventory's rounds. An
+ * open session can still read a server that has no free connections.
  */
 const idleMs = 330_000
-/** The most queries that wait for one server. Further ones are refused. */
+/** The most queries that wait for one server. Any further query is refused. */
 const maxWaiting = 6
 
 /** Opens a session by the server's protocol. Throws DatabaseError. */
@@ -27,8 +27,8 @@ export const openSession = (server: DatabaseServer): Promise<DatabaseSession> =>
   server.dialect === 'postgres' ? openPostgres(server) : openMysql(server)
 
 /**
- * Gives the server's session to a source exclusively during `work`. Opens a broken session again,
- * and repeats no statement. An idle session does not keep the process alive. Throws DatabaseError.
+ * Gives the server's session to one source during `work`. Opens a new session for a broken one, and
+ * repeats no statement. An idle session does not keep the process alive. Throws DatabaseError.
  */
 export async function withSession<T>(
   { name, server }: { name: string; server: DatabaseServer },
@@ -37,7 +37,7 @@ export async function withSession<T>(
   const key = JSON.stringify(server)
   const entry = kept.get(key) ?? { session: null, turn: Promise.resolve(), waiting: 0, idle: null, of: new Set() }
   kept.set(key, entry)
-  // Ends the source's session from before its login or address changed.
+  // Ends the session that the source used before its login or address changed.
   if (!entry.of.has(name)) endSessionsOf(name)
   entry.of.add(name)
   if (entry.waiting >= maxWaiting)
@@ -65,8 +65,8 @@ export async function withSession<T>(
 }
 
 /**
- * Ends the session of a changed or removed source, unless another source uses it. A running query
- * is completed first.
+ * Ends the session of a changed or removed source, unless another source uses the session. A
+ * running query is completed first.
  */
 export function endSessionsOf(name: string): void {
   for (const [key, entry] of kept) {

@@ -10,7 +10,7 @@ import {
   read,
 } from './exchange.ts'
 
-/** Options of a job template's launch. AWX silently drops options that are not enabled. */
+/** Options that a template accepts at its launch. AWX silently drops all other options. */
 const launchable = z.object({
   ask_job_type_on_launch: z.boolean(),
   ask_limit_on_launch: z.boolean(),
@@ -32,9 +32,8 @@ const job = z.object({ status: z.string(), job_type: z.string().optional(), job_
 const ended: Record<string, boolean> = { successful: true, failed: false, error: false, canceled: false }
 
 /**
- * Runs jobs of an AWX (or Ansible Automation Platform) with its REST API v2. Refuses a template
- * that ignores options of the launch, because its check would then be a real run, and would cover
- * every host.
+ * Runs jobs of an AWX (or Ansible Automation Platform) over its REST API v2. Refuses a template
+ * that ignores options of the launch: its check would be a real run, and would cover every host.
  */
 export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = step.url.replace(/\/+$/, '')
@@ -64,8 +63,8 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
       const ref = String(id)
       const wrong = await whatIsOtherwise(ref, answer, body, isCheck)
       if (wrong === null) return { ref }
-      // The template changed between the two requests, so the run is not a check, or covers more
-      // hosts.
+      // Cancels the run: the template changed between the two requests, so the run is not a check,
+      // or covers more hosts.
       await cancel(ref).catch(() => {})
       throw new JobSystemError(`AWX job ${ref} was asked to stop: ${wrong}`, true, true)
     },
@@ -82,7 +81,7 @@ export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials
     await ask('POST', `/jobs/${ref}/cancel/`, { body: {}, accept: 'text' })
   }
 
-  /** Finds how AWX's job differs from the request. Null for a job as requested. */
+  /** Finds a difference between AWX's job and the request. Null for a job as requested. */
   async function whatIsOtherwise(
     ref: string,
     answer: z.infer<typeof launched>,

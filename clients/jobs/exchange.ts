@@ -10,28 +10,28 @@ import { HttpError, request } from '../http.ts'
 /** A system that runs jobs: it launches a job, and reports the outcome by the job's number. */
 export type RemoteJobs = {
   /**
-   * Launches a job. `isCheck`: in a mode that changes nothing. `key` is sent if the system accepts
-   * an idempotency key.
+   * Launches a job. `isCheck`: launches the job in a mode that changes nothing. `key` is sent if
+   * the system accepts an idempotency key.
    */
   launch(options: { isCheck: boolean; key: string }): Promise<{ ref: string } | { outcome: JobOutcome }>
   /**
-   * Returns the outcome. Null while the job runs. Throws JobSystemError if the outcome cannot be
-   * read.
+   * Returns the outcome of a job. Null while the job runs. Throws JobSystemError if the outcome
+   * cannot be read.
    */
   look(ref: string): Promise<JobOutcome | null>
-  /** Requests that the job stops; `look` reports whether it did. */
+  /** Requests that the job stops; `look` later reports whether it stopped. */
   cancel(ref: string): Promise<void>
   everyMs: number
 }
 
 /**
- * A refusal of the system, or no response. `mayHaveBegun`: the job was sent, and its outcome is
- * unknown.
+ * A refusal of the job system, or no response. `mayHaveBegun`: the job was requested, and its
+ * outcome is unknown.
  */
 export class JobSystemError extends Error {
   override name = 'JobSystemError' as const
   readonly mayHaveBegun: boolean
-  /** True if the system did something other than requested. */
+  /** True if the system runs something other than the requested job. */
   readonly isOtherwise: boolean
   constructor(message: string, mayHaveBegun: boolean, isOtherwise = false) {
     super(message)
@@ -46,24 +46,24 @@ export type Exchange = {
   headers?: Record<string, string>
   body?: unknown
   ca?: string | undefined
-  /** The system's name, for errors. */
+  /** The name of the job system, for errors. */
   who: string
   accept?: 'json' | 'text'
   /** Hides the credentials that the request carries. */
   hide: CredentialHider
 }
 
-/** The credential for a system. `hide` removes it from responses. */
+/** The credential for a job system. `hide` removes the credential from responses. */
 export type JobCredentials = { token: string; hide: CredentialHider; ca?: string }
 
 const answerWithinMs = 30_000
 const maxAnswerBytes = 2_000_000
-/** Characters of an output that are kept, which is more than people or models read. */
+/** Characters of a job's output that are kept, more than people or models read. */
 const maxOutputCharacters = 64_000
 
 /**
- * Makes one request without redirects. Throws JobSystemError. After a 4xx no job began; without a
- * response it may have begun.
+ * Makes one request without redirects. Throws JobSystemError. After a 4xx no job has begun; without
+ * a response a job may have begun.
  */
 export async function exchange(asked: Exchange): Promise<unknown> {
   const { method, url, headers, body, ca, who, accept = 'json', hide } = asked
@@ -102,7 +102,7 @@ export async function exchange(asked: Exchange): Promise<unknown> {
   throw new JobSystemError(`${who} answered ${answer.status}: ${said}`, !isLook && answer.status >= 500)
 }
 
-/** Parses a response by its schema. */
+/** Parses a response by its schema. Throws JobSystemError if it does not fit. */
 export function read<T>(schema: z.ZodType<T>, answer: unknown, who: string): T {
   const parsed = schema.safeParse(answer)
   if (parsed.success) return parsed.data
@@ -128,21 +128,21 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Keeps the end of an output, which contains the summary. */
+/** Keeps the end of a job's output, which contains the summary. */
 export function keepEnd(text: string): { output: string; isCut: boolean } {
   return { output: text.slice(-maxOutputCharacters), isCut: text.length > maxOutputCharacters }
 }
 
-/** Milliseconds within which a job that was requested to stop has to report its end. */
+/** Milliseconds within which a job has to report its end after it was requested to stop. */
 const stopWithinMs = 30_000
 
 /**
- * Waits for a job that was sent. At the deadline it requests that the system stops the job. Null if
- * no response reported the end, which the job's number can show later.
+ * Waits for a launched job. At the deadline, requests that the system stops it. Null if no response
+ * reported the job's end, which its number can show later.
  */
 export async function followRemote(remote: RemoteJobs, ref: string, timeoutMs: number): Promise<JobOutcome | null> {
   const untilMs = performance.now() + timeoutMs
-  // Ignores a failed query, because the job continues independently of the network.
+  // Ignores a failed query, because the job does not depend on this connection.
   const look = () =>
     remote.look(ref).catch((error: unknown) => {
       if (error instanceof JobSystemError) return null

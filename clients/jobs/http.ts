@@ -6,8 +6,8 @@ const answerPlace = /\{answer\.([\w-]+(?:\.[\w-]+)*)\}/g
 const plainValue = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /**
- * Runs a job at any HTTP service: one request, and optionally an address that reports the end
- * later, which serves as the job's number.
+ * Runs a job at any HTTP service with one request. Optionally, an address reports the end of the
+ * job later; this address is used as the job's number.
  */
 export function createHttpJobs(
   step: HttpStep,
@@ -49,8 +49,8 @@ function outcomeOf(isOk: boolean, answer: unknown, detail: string): JobOutcome {
 }
 
 /**
- * Finds the address that reports the job's state. The service has already begun the job, so if its
- * response names no such address, the job's end is unknown.
+ * Finds the address that reports the job's state. The service has already begun the job, so the
+ * job's end is unknown if its response names no such address.
  */
 function pollUrl(url: string, answer: unknown, who: string): string {
   return url.replace(answerPlace, (_, path: string) => {

@@ -23,8 +23,8 @@ const rundeckEnded: Record<string, boolean> = {
 }
 
 /**
- * Runs the jobs of a Rundeck with its API. Rundeck has no check mode, so a check is another job, or
- * the same job with another option.
+ * Runs the jobs of a Rundeck over its API. Rundeck has no check mode, so a check is another job, or
+ * this job with another option.
  */
 export function createRundeckJobs(step: RundeckStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = `${step.url.replace(/\/+$/, '')}/api/${step.apiVersion}`

@@ -17,7 +17,7 @@ export type Kubeconfig = {
   ca: KubeconfigPart | null
   cert: KubeconfigPart | null
   key: KubeconfigPart | null
-  /** The token. A token file is read at each request, because the token rotates. */
+  /** The token of the user. A token file is read at each request, because tokens rotate. */
   token: KubeconfigPart | null
 }
 
@@ -32,12 +32,12 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Whether the text is a single word, as tokens are. Anything else, such as a one-line kubeconfig or
- * a key, would be sent complete to a wrong server.
+ * Whether the text is a single word, as tokens are. Any other text, such as a one-line kubeconfig
+ * or a key, must not be sent as a token to a server.
  */
 export const isToken = (text: string): boolean => /^[^\s"'{}[\]]+$/.test(text)
 
-/** Reads one context of a kubeconfig, or the current one for null. Throws KubeconfigRefused. */
+/** Reads one context of a kubeconfig. Null for the current context. Throws KubeconfigRefused. */
 export function readKubeconfig(text: string, context: string | null): Kubeconfig {
   const config = parseFields(text)
   const contexts = named(config.contexts, 'context')
@@ -71,7 +71,7 @@ function parseFields(text: string): Fields {
     const parsed: unknown = parse(text, { maxAliasCount: 0, logLevel: 'silent' })
     if (isFields(parsed)) return parsed
   } catch {
-    // Drops the parser's error, because it quotes the text, which is not a kubeconfig.
+    // Drops the parser's error, because the error quotes the text.
   }
   throw new KubeconfigRefused('is not a kubeconfig in YAML or JSON')
 }
@@ -90,7 +90,7 @@ const plain = (value: unknown): string | null => (typeof value === 'string' && v
 
 const quote = (name: string): string => name.replace(/[^\w.:@/-]+/g, '?').slice(0, 80)
 
-/** The service account that replaces the command or helper, with the commands that make it. */
+/** The service account that replaces a command or helper, with the commands that make it. */
 const accountInstead = `apply the ServiceAccount, ClusterRole and binding that "nightshift sources rights kubernetes" prints, and create a token: ${tokenCommand}`
 
 /** Credential helpers in kubeconfigs of the large cloud providers. */
@@ -138,7 +138,7 @@ function refuseCluster(cluster: Fields): void {
     )
 }
 
-/** Reads a part. Inline data takes precedence over the file, as in kubectl. */
+/** Reads a part of a kubeconfig. Inline data takes precedence over a file, as in kubectl. */
 function partOf(fields: Fields, name: string): KubeconfigPart | null {
   const data = plain(fields[`${name}-data`])
   if (data !== null) return { text: Buffer.from(data, 'base64').toString('utf8') }
@@ -146,7 +146,7 @@ function partOf(fields: Fields, name: string): KubeconfigPart | null {
   return file === null ? null : { file }
 }
 
-/** Reads the token. A token file takes precedence over the token, as in kubectl. */
+/** Reads the token of a user. A token file takes precedence over an inline token, as in kubectl. */
 function tokenOf(user: Fields): KubeconfigPart | null {
   const file = plain(user.tokenFile)
   if (file !== null) return { file }

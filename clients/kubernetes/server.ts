@@ -13,7 +13,7 @@ export type ClusterServer = {
   timeoutMs: number
 }
 
-/** `gone`: the requested version is no longer stored, so list again. `busy`: try later. */
+/** `gone`: the requested version is no longer stored, so list again. `busy`: try again later. */
 type ClusterErrorCode = 'unauthorized' | 'forbidden' | 'not_found' | 'gone' | 'busy' | 'rejected' | 'failed' | 'no_json'
 
 /** An API server's error. */
@@ -21,7 +21,7 @@ export class ClusterError extends Error {
   override name = 'ClusterError' as const
   readonly code: ClusterErrorCode
   readonly status: number
-  /** The wait that the server requested, with 429 and 503. */
+  /** The wait in milliseconds that the server requested, with 429 or 503. */
   readonly retryAfterMs: number | null
   constructor(code: ClusterErrorCode, status: number, message: string, retryAfter: number | null = null) {
     super(message)
@@ -43,7 +43,7 @@ const withTls = ({ ca, client }: ClusterServer) => ({
   ...(client !== null && { client }),
 })
 
-/** Joins a path with its query to the server's address. */
+/** Joins a server's address and a path with its query. */
 const addressOf = (server: ClusterServer, path: string): string => `${server.url.replace(/\/+$/, '')}${path}`
 
 /** Reads one object or list. Throws HttpError, and ClusterError for a failing status. */
@@ -86,15 +86,15 @@ export async function getText(
 /** The most characters of an event, more than any object that an API server stores. */
 const maxEventCharacters = 16_000_000
 /**
- * Bytes of a watch before it is restarted, because a server that repeats itself must not run
- * forever.
+ * Bytes of a watch after which the watch is restarted, because a server that repeats itself must
+ * not send forever.
  */
 const maxWatchBytes = 512_000_000
 
 /**
- * Yields a watch's events as they arrive, until the server ends it or after `forMs`. An event that
- * is too long, or is not JSON, is `null`: an unknown object changed. Throws HttpError, and
- * ClusterError for a failing status.
+ * Yields a watch's events as they arrive, until the server ends the watch or `forMs` are over.
+ * `null` stands for an event that is too long or is not JSON: an unknown object changed. Throws
+ * HttpError, and ClusterError for a failing status.
  */
 export async function watchObjects(
   server: ClusterServer,
@@ -164,7 +164,7 @@ function parseObject(text: string): unknown {
   throw new ClusterError('no_json', 200, 'the response is not JSON')
 }
 
-/** Returns the message in a `Status` of an API server, on one line. Empty if there is none. */
+/** Returns the message in an API server's `Status`, on one line. Empty without a message. */
 function messageIn(text: string): string {
   const { message } = (parseOrNull(text) ?? {}) as { message?: unknown }
   return typeof message === 'string' ? message.replace(/\s+/g, ' ').slice(0, 300) : ''

@@ -6,32 +6,32 @@ import { PlatformError } from '../platform.ts'
 
 export type ProxmoxApiOptions = {
   /**
-   * Addresses of nodes of one cluster, such as https://pve1:8006. If one node does not respond, the
-   * next is tried.
+   * Addresses of a cluster's nodes, such as https://pve1:8006. If one node does not respond, the
+   * next node is tried.
    */
   urls: string[]
   /** The token in the form USER@REALM!TOKENID=UUID. */
   token: string
-  /** PEM of the trusted authorities, which replace the system's. */
+  /** PEM of the trusted authorities, which replace the system's authorities. */
   ca?: string
   allow?: AddressPolicy
   /** Milliseconds for one request. */
   timeoutMs?: number
 }
 
-/** The segments of a path. Each segment is sent encoded. */
+/** The segments of an API path. Each segment is encoded when it is sent. */
 export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 
 /**
  * Proxmox VE's REST API. Throws PlatformError for a refusal, with Proxmox's message, and HttpError
- * if no response came or it has an undocumented shape. Errors never contain the token.
+ * for no response or one of an undocumented shape. Errors never contain the token.
  */
 export type ProxmoxApi = {
-  /** The id of the token: USER@REALM!TOKENID. Tasks that it started have this name. */
+  /** The id of the token: USER@REALM!TOKENID. It is the user of tasks that the token started. */
   owner: string
   get<T>(path: ApiPath, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
-  /** Sends once, to one node. If no response comes, the caller checks the outcome. */
+  /** Sends once, to one node. If no response comes, the caller has to check the outcome. */
   post<T>(path: ApiPath, form: Form, schema: z.ZodType<T>): Promise<T>
 }
 
@@ -117,8 +117,8 @@ function readAnswer<T>(
 }
 
 /**
- * Refuses a slash, because Proxmox VE decodes a path before splitting it, and the slash would make
- * two parts.
+ * Refuses a slash: Proxmox VE decodes a path before it splits the path, so the slash would make two
+ * segments.
  */
 function part(value: string | number): string {
   const text = String(value)
@@ -135,9 +135,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/**
- * Reads the reason. Newer releases write it into the body, older ones only into the status line.
- */
+/** Reads the reason. Newer releases write it into the body, older releases into the status line. */
 function reasonOf(body: unknown, statusText: string): string {
   const told = refusal.safeParse(body)
   const errors = Object.entries((told.success && told.data.errors) || {}).map(([name, text]) => `${name}: ${text}`)
@@ -150,7 +148,7 @@ function reasonOf(body: unknown, statusText: string): string {
     .toWellFormed()
 }
 
-/** The format UPID:node:pid:pstart:starttime:type:id:user: with numbers in hexadecimal. */
+/** Matches a task's id, UPID:node:pid:pstart:starttime:type:id:user: with hexadecimal numbers. */
 const form =
   /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
 
@@ -162,7 +160,7 @@ export type Task = {
   startedAt: number
   type: string
   user: string
-  /** How the task ended. Null for a running task. */
+  /** The status with which the task ended. Null for a running task. */
   end: string | null
 }
 
@@ -187,7 +185,7 @@ export function typeOf(task: string): string {
   return form.exec(task)?.[3] ?? ''
 }
 
-/** Whether a task ended with `OK`, or OK with warnings. */
+/** Whether the status of an ended task is `OK`, also with warnings. */
 export function isWell(end: string): boolean {
   return /^(OK|WARNINGS: \d+)$/.test(end)
 }
@@ -213,7 +211,7 @@ export async function askTask(
 
 /**
  * Whether an error means that no response came. 595: no connection to the node; 596: the connection
- * broke; a proxy has its own statuses for the same.
+ * broke; a proxy has its own statuses for both.
  */
 export function isSilence(error: unknown): boolean {
   if (error instanceof PlatformError) return error.status > 501

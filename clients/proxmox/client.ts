@@ -17,7 +17,7 @@ import { type Constraints, flag, getReachableNodes, guestFacts, sidOf, vmIdOf } 
 import { type PlatformOperation, planMigration, planPower, planStart } from './operation.ts'
 import { lostAfterSeconds, type PlatformJournal, readOutcome, taskFromList } from './outcome.ts'
 
-/** Facts about a guest that `GET /cluster/resources` lacks. Null if no node could be queried. */
+/** Facts about a guest that `GET /cluster/resources` lacks. A field is null while unknown. */
 export type GuestFacts = {
   constraints: Constraints | null
   name: string | null
@@ -29,7 +29,7 @@ export type GuestFacts = {
 }
 
 /**
- * The size of a guest whose size is unknown. The guest stays, and a plan must not count on its
+ * The size that stands for an unknown size. A guest with it stays, and a plan must not count on its
  * room.
  */
 const unknownSize = 1
@@ -39,7 +39,7 @@ const sizeNote =
   'Every guest counts with its maximum memory (maxmem), without savings by ballooning and KSM. The memory of QEMU itself is not counted: the reserve of the hosts (PLACEMENT_RAM_RESERVE_PERCENT) must cover it.'
 
 /**
- * Converts Proxmox's terms to Nightshift's. `racks` is by node; a node that is missing there is a
+ * Converts Proxmox's terms to Nightshift's terms. `racks` is by node; a node without an entry is a
  * separate rack.
  */
 function inventoryOf(
@@ -57,12 +57,12 @@ function inventoryOf(
     state: stateOf(node),
     ramMib: node.ramMib ?? unknownSize,
     cpuMc: node.cpuMc ?? unknownSize,
-    // Proxmox reports no time of the fencing, so an agent's report from shortly before counts until
-    // it is old.
+    // Has no time of the fencing, because Proxmox reports none. An agent's report from shortly
+    // before therefore counts until it is old.
     ...(node.isFenced && { fenced: { by: 'its HA manager', at: null } }),
   }))
   const vms: VmState[] = [...cluster.guests.values()]
-    // A guest of a node that has left the cluster has no host.
+    // Leaves out a guest whose node has left the cluster, because the guest has no host.
     .filter((guest) => !guest.isTemplate && cluster.nodes.has(guest.node))
     .map((guest) => {
       const known = facts.get(guest.vmid)
@@ -70,7 +70,7 @@ function inventoryOf(
       return {
         id: vmIdOf(guest.vmid),
         ...(known?.name && { name: known.name }),
-        // Exporters write only the number, such as in `id="qemu/101"`.
+        // Adds the bare number, which is all that exporters write, such as in `id="qemu/101"`.
         aliases: [String(guest.vmid), ...(known?.addresses ?? [])],
         host: guest.node,
         running: known?.isRunning ?? false,
@@ -83,8 +83,8 @@ function inventoryOf(
         affinityGroup: rules.together.get(sid) ?? null,
         tenant: null,
         ...(guest.ha?.wanted === 'started' && guest.ha.state !== 'error' && { restartsElsewhere: true }),
-        // The uptime in the statistics is seconds old, so no start is exact enough to prove a
-        // restart.
+        // Is always null: the uptime in the statistics is seconds old, so no start is exact enough
+        // to prove a restart.
         startedAt: null,
         busy: busyOf(guest),
       }
@@ -98,7 +98,7 @@ function busyOf({ lock, ha }: Guest): string | null {
 }
 
 /**
- * Returns a node's state. A node without sizes (its statistics hang) takes no new guests, but its
+ * Returns a node's state. A node without sizes, whose statistics hang, takes no new guests, but its
  * guests may leave.
  */
 function stateOf(node: ClusterNode): HostState['state'] {
@@ -115,14 +115,14 @@ function priorityOf({ tags }: Guest): number {
 }
 
 /**
- * Lists the only hosts that may run the guest. Empty if any host may. If facts are unknown, the
- * guest stays on its host.
+ * Lists the only hosts that may run the guest. Empty if any host may. A guest whose facts are
+ * unknown stays on its host.
  */
 function pinsOf(cluster: Cluster, rules: HaRules, guest: Guest, known: GuestFacts | undefined): string[] {
   const own = [guest.node]
   const isDead = cluster.nodes.get(guest.node)?.isOnline !== true
   if (!known?.constraints || known.ramMib === null || known.cpuMc === null || guest.lock !== null) return own
-  // Only the HA manager moves a guest away from a dead node, because no API call can move it.
+  // Pins the guest of a dead node, unless the HA manager will move it. No API call can.
   if (isDead && guest.ha?.wanted !== 'started') return own
   if (guest.ha?.state === 'error') return own
   const reach = getReachableNodes(known.constraints, cluster.storages, guest.node, cluster.nodes.keys())
@@ -132,7 +132,7 @@ function pinsOf(cluster: Cluster, rules: HaRules, guest: Guest, known: GuestFact
   return both.length > 0 ? both : own
 }
 
-/** The HA manager's rules for guests. A group of guests is named after its first rule. */
+/** The HA manager's rules for guests. A group of guests has the name of its first rule. */
 type HaRules = {
   /** The only allowed nodes of each guest (`vm:101`). */
   nodes: Map<string, string[]>
@@ -153,11 +153,9 @@ const group = z.object({ group: z.string(), nodes: z.string().default(''), restr
 
 /**
  * Reads the rules of Proxmox VE 9, or the groups of version 8, which has no rules. `groupOf` maps
- * each guest to its group.
- *
- * Rules that share a guest count as one rule. One rule is exact for guests that are kept together,
- * and stricter than the manager for guests that are kept apart, so that no plan contains a move
- * that the manager refuses.
+ * each guest to its group. Rules that share a guest count as one rule. This is exact for guests
+ * that are kept together, and stricter than the manager for guests that are kept apart. No plan
+ * therefore contains a move that the manager refuses.
  */
 async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<HaRules> {
   try {
@@ -175,7 +173,7 @@ async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?:
       apart: joined(affinity('negative')),
     }
   } catch (error) {
-    // The error "Method 'GET /cluster/ha/rules' not implemented" means Proxmox VE 8.
+    // Treats "Method 'GET /cluster/ha/rules' not implemented" as Proxmox VE 8.
     if (!(error instanceof PlatformError) || error.status !== 501) throw error
   }
   const groups = await api.get(['cluster', 'ha', 'groups'], z.array(group), { signal })
@@ -193,8 +191,8 @@ function namesIn(one: z.infer<typeof rule>): { name: string; members: string[] }
 }
 
 /**
- * Reads nodes from `pve1:2,pve2`, names with priorities. Priorities are a preference and not a
- * limit, so they are dropped.
+ * Reads nodes from `pve1:2,pve2`: names with priorities. Drops the priorities, because they are a
+ * preference and not a limit.
  */
 function nodesIn(text: string): string[] {
   return list(text).map((node) => node.split(':')[0] ?? '')
@@ -217,14 +215,14 @@ function joined(rules: { name: string; members: string[] }[]): Map<string, strin
 
 export type ProxmoxOptions = ProxmoxApiOptions & {
   journal: PlatformJournal
-  /** The rack of each node. */
+  /** The name of each node's rack, by node. */
   racks?: Record<string, string>
 }
 
 /**
  * Presents a Proxmox VE cluster as a platform. The cluster's nodes are hosts, and its virtual
- * machines and containers are VMs; shards, nodes or tenants in Nightshift's sense do not exist
- * there. docs/reference/proxmox.md lists what is read, what is sent, and what is impossible.
+ * machines and containers are VMs. Proxmox has no shards, nodes or tenants in Nightshift's sense.
+ * docs/reference/proxmox.md lists what is read, what is sent, and what is impossible.
  */
 export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const { journal, racks = {} } = options
@@ -265,7 +263,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
 
 type Ports = { api: ProxmoxApi; journal: PlatformJournal }
 
-/** Sends an operation once, however often its key is used. */
+/** Sends an operation only once, however often its key is used. */
 async function runOnce(
   ports: Ports,
   key: string,
@@ -285,7 +283,7 @@ async function runOnce(
     return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
   })
   if ('ending' in operation) return { key, ...operation.ending, result: {}, changed: [] }
-  // From here on the request may have been sent, and only Proxmox's state proves the outcome.
+  // Records the write call before it is sent. From now on only Proxmox's state proves the outcome.
   if (await journal.begin({ key, ...operation.entry })) {
     if (operation.send) await send(ports, key, operation.send)
   }
@@ -300,18 +298,18 @@ async function send(
   try {
     await journal.noteTask(key, await api.post(path, form, upid))
   } catch (error) {
-    // Without a response the operation may have begun. A refusal arrives before anything begins.
+    // Leaves the outcome open without a response. A refusal comes before an operation begins.
     if (isSilence(error) || error instanceof HttpError) return
     if (!(error instanceof PlatformError)) throw error
-    // The proxy between nodes repeats a request after a lost connection, so the refusal may be for
-    // the repetition.
+    // Looks for a task, because the refusal may be for a repetition: the proxy between nodes
+    // repeats a request after a lost connection.
     const row = await journal.get(key)
     if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
     await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
   }
 }
 
-/** Reads the outcome again as long as a request whose response was lost may still appear. */
+/** Reads the outcome again while a request with a lost response may still have an effect. */
 async function waitForOutcome({ api, journal }: Ports, key: string): Promise<EffectAnswer> {
   for (;;) {
     const row = await journal.get(key)

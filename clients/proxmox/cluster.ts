@@ -3,32 +3,32 @@ import type { ProxmoxApi } from './api.ts'
 import { flag, type GuestKind, nodeName, sidOf, vmid } from './facts.ts'
 
 /**
- * A guest under the HA manager. `state` and `isRunning` are the manager's, and null before the
+ * A guest under the HA manager. `state` is the manager's state of the guest, and null before the
  * manager first checked the guest.
  */
 type HaGuest = {
   sid: string
-  /** The state that the manager should keep. */
+  /** The state of the guest that the manager should keep. */
   wanted: string
   group: string | null
   state: string | null
   /** True if the manager has seen the guest start on its node. */
   isRunning: boolean
-  /** The target node of a move that is running or ordered. */
+  /** The target node of a running or ordered move of the guest. */
   destination: string | null
 }
 
 export type Guest = {
   vmid: number
   kind: GuestKind
-  /** The guest's name from its owner. Null while the name is unknown. */
+  /** The name that the owner gave the guest. Null while the name is unknown. */
   name: string | null
   /** The node that has the guest's configuration, which stays there if that node dies. */
   node: string
-  /** `running`, `stopped`, or `unknown` if the node reports nothing. */
+  /** `running`, `stopped`, or `unknown` if the node does not report the guest's status. */
   status: string
   isTemplate: boolean
-  /** The memory. Null while no memory is reported. */
+  /** The guest's memory. Null while its node reports none. */
   ramMib: number | null
   cpuMc: number | null
   /** The reason of the guest's lock: `backup`, `migrate`, `snapshot`… */
@@ -39,13 +39,13 @@ export type Guest = {
 
 export type ClusterNode = {
   name: string
-  /** The address of the node in the cluster. Null if the cluster does not report it. */
+  /** The address of the node in the cluster. Null if the cluster does not report an address. */
   address: string | null
   isOnline: boolean
   isInMaintenance: boolean
   /**
-   * True if the HA manager holds the node's lock, which a live node renews. The node's watchdog has
-   * then reset the node.
+   * True if the HA manager holds the node's lock, which only a live node renews. By then, the
+   * node's watchdog has reset the node.
    */
   isFenced: boolean
   ramMib: number | null
@@ -57,8 +57,8 @@ export type Storage = { isShared: boolean; nodes: Set<string> }
 export type Cluster = {
   name: string
   /**
-   * True if the cluster has a majority. Without a majority, other nodes may only look dead, so
-   * reports cannot be trusted.
+   * True if the answering node belongs to a majority of the cluster. Without a majority, live nodes
+   * may look dead, so no report can be trusted.
    */
   isQuorate: boolean
   nodes: Map<string, ClusterNode>
@@ -82,7 +82,7 @@ const resource = z.union([
   }),
   z.object({ type: z.literal('node'), node: nodeName, maxmem: amount, maxcpu: amount }),
   z.object({ type: z.literal('storage'), storage: z.string(), node: nodeName, shared: flag.default(false) }),
-  // Pools, networks and other kinds, which are not used.
+  // Accepts resources of other kinds, such as pools and networks, which are not used.
   z.object({
     type: z.string().refine((type) => !['qemu', 'lxc', 'node', 'storage'].includes(type)),
   }),
@@ -116,9 +116,9 @@ const haStatus = z.object({
 })
 
 /**
- * Whether the HA manager looks for new nodes for the services of this node, which it does after
- * fencing. Before that, they and the node are in state `fence`. `unknown` only means that the node
- * does not report, before fencing as well as after.
+ * Whether the HA manager looks for new nodes for this node's services, as it does after fencing.
+ * Before the fencing is complete, node and services are in state `fence`. `unknown` only means that
+ * the node does not report, before or after fencing.
  */
 function isRecoveredFrom(
   { node_status, service_status, disarm }: z.infer<typeof haStatus>['manager_status'],
@@ -146,7 +146,7 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     const isFenced = !online && isRecoveredFrom(ha, name)
     nodes.set(name, { name, address: ip, isOnline: online, isInMaintenance, isFenced, ramMib: null, cpuMc: null })
   }
-  // Guests that the manager ignores count as not managed.
+  // Treats guests as not managed while the manager ignores them.
   const isIdle = ha.disarm?.mode === 'ignore'
   const haOf = new Map<string, HaGuest>()
   for (const { sid, state, group } of managed) {
@@ -192,6 +192,6 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     }
   }
   const [alone] = nodes.keys()
-  // A single node belongs to no cluster, and has no majority to lose.
+  // Counts a single node as quorate, because it belongs to no cluster and has no majority to lose.
   return { name: whole?.name ?? alone ?? 'proxmox', isQuorate: whole?.quorate ?? true, nodes, guests, storages }
 }

@@ -17,7 +17,7 @@ export const vmid = z
   .transform(Number)
   .pipe(z.number().int().min(100).max(999_999_999))
 
-/** Booleans of Perl as they come in JSON: 1, "1", true, and their opposites. */
+/** A boolean of Perl as it comes in JSON: 1, "1" and true are true; any other value is false. */
 export const flag = z
   .union([z.boolean(), z.number(), z.string()])
   .transform((given) => /^(1|true)$/.test(String(given)))
@@ -38,14 +38,14 @@ export function numberOf(vmId: string): number | null {
   return parsed.success ? parsed.data : null
 }
 
-/** Returns the name that the HA manager gives a guest. */
+/** Returns the name by which the HA manager knows a guest. */
 export function sidOf(kind: GuestKind, number: number): string {
   return `${kind === 'qemu' ? 'vm' : 'ct'}:${number}`
 }
 
 /**
- * Limits on where a guest can run: its storages by name, and hardware that only its node has, such
- * as `hostpci0` or `mp1 /srv/data`.
+ * Limits on the nodes where a guest can run: its storages by name, and hardware that only its node
+ * has, such as `hostpci0` or `mp1 /srv/data`.
  */
 export type Constraints = { storages: string[]; local: string[] }
 
@@ -54,7 +54,7 @@ type GuestConfig = Constraints & { name: string | null; addresses: string[] }
 
 /**
  * Reads addresses from a container's `net0: name=eth0,ip=10.0.0.5/24` and a virtual machine's
- * `ipconfig0: ip=10.0.0.5/24`. Addresses by DHCP are not there.
+ * `ipconfig0: ip=10.0.0.5/24`. The configuration has no addresses by DHCP.
  */
 function parseAddresses(kind: GuestKind, config: Record<string, unknown>): string[] {
   const key = kind === 'lxc' ? /^net\d+$/ : /^ipconfig\d+$/
@@ -85,8 +85,8 @@ function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Con
     const volume = first.replace(/^(file|volume)=/, '')
     if (volume === 'none') continue
     const storage = /^([a-zA-Z][a-zA-Z0-9._-]*):/.exec(volume)?.[1]
-    // A path or drive of the host exists only on this node, unless it is marked as shared by all
-    // nodes.
+    // Treats a path or drive of the host as local to this node, unless it is marked as shared by
+    // all nodes.
     if (storage === undefined) {
       if (!options.includes('shared=1')) local.push(`${key} ${volume}`)
     } else if (!options.includes('shared=1')) storages.add(storage)
@@ -95,8 +95,8 @@ function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Con
 }
 
 /**
- * Whether a setting is hardware of the node. Sockets and SPICE are not, because they are created
- * again on another node.
+ * Whether a setting is hardware of the guest's node. Sockets and SPICE are not hardware, because
+ * another node creates them again.
  */
 function isDevice(key: string, value: string): boolean {
   if (!device.test(key)) return false
@@ -111,8 +111,8 @@ export function findBlocker(constraints: Constraints, storages: Map<string, Stor
 }
 
 /**
- * Lists the nodes that have all storages of a guest. Null for any node. A guest that cannot move
- * has only its node.
+ * Lists the nodes that have all storages of a guest. Null if all nodes have them. A guest that
+ * cannot move has only its own node.
  */
 export function getReachableNodes(
   constraints: Constraints,
@@ -132,12 +132,12 @@ export function getReachableNodes(
  */
 const freshMs = 60_000
 /**
- * The most configurations that are read again in one round. The other configurations are old, but
+ * The most configurations that are read again in one round. All other configurations are old, but
  * known.
  */
 const maxRereads = 20
 const atOnce = 4
-/** Milliseconds after which a slow node is not queried for its other guests in this round. */
+/** Milliseconds after which a slow node is asked about no other guest in this round. */
 const askWithinMs = 1_500
 
 const config = z.record(z.string(), z.unknown())
@@ -145,16 +145,16 @@ const current = z.object({
   status: z.string(),
   maxmem: z.coerce.number().nonnegative().optional(),
   cpus: z.coerce.number().nonnegative().optional(),
-  /** Seconds since the present run of the guest began. */
+  /** Seconds since the guest's present run began. */
   uptime: z.coerce.number().nonnegative().optional(),
 })
 
 type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
 
 /**
- * Reads facts about guests, and keeps them while their node is dead. Needs one request per guest at
- * first, then at most 20 per round, and one more per guest whose state is missing in `GET
- * /cluster/resources`.
+ * Reads facts about guests, and keeps the facts while a guest's node is dead. Needs one request per
+ * guest at first, then at most 20 per round, and one more for each guest whose state is missing in
+ * `GET /cluster/resources`.
  */
 export function guestFacts(api: ProxmoxApi): KnownFacts {
   const constraints = new Map<number, { constraints: GuestConfig; readAtMs: number }>()
@@ -195,8 +195,8 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
         const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
         const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
         const found = constraints.get(guest.vmid)?.constraints ?? null
-        // A node whose statistics hang reports no names, so the name from the known configuration
-        // is used.
+        // Uses the name in the known configuration if the node's statistics hang and report no
+        // names.
         const name = guest.name ?? found?.name ?? null
         return [guest.vmid, { constraints: found, name, addresses: found?.addresses ?? [], isRunning, ...size }]
       }),
@@ -204,7 +204,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
   }
 }
 
-/** Reads what limits a guest to its node now. Null if its node does not respond. */
+/** Reads what limits a guest to its node at present. Null if the node does not respond. */
 export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<GuestConfig | null> {
   const found = await answered(signal, (within) => api.get([...pathOf(guest), 'config'], config, { signal: within }))
   if (!found) return null
@@ -216,9 +216,7 @@ export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSi
   }
 }
 
-/**
- * Reads a guest's state from its node instead of old statistics. Null if the node does not respond.
- */
+/** Reads a guest's present state from its node, not from old statistics. Null for no response. */
 export async function readStatus(
   api: ProxmoxApi,
   guest: Guest,
@@ -249,8 +247,8 @@ async function answered<T>(
 }
 
 /**
- * Whether `GET /cluster/resources` does not show the state of a guest: if statistics hang, or just
- * after the HA manager moved it, when they are still those of the old node.
+ * Whether `GET /cluster/resources` does not show the guest's state. Its node's statistics hang, or
+ * the HA manager has just moved the guest and the statistics are still those of the old node.
  */
 function isUntold({ status, ha }: Guest): boolean {
   return status === 'unknown' || (ha?.state === 'started' && !ha.isRunning)

@@ -6,8 +6,8 @@ import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { findBlocker, getReachableNodes, numberOf, pathOf, readConfig, readStatus } from './facts.ts'
 
 /**
- * An operation to send, or an end that is known without sending: already done, or refused by
- * Proxmox.
+ * An operation to send, or an ending that is known without sending: the operation is already done,
+ * or Proxmox would refuse it.
  */
 export type PlatformOperation =
   | { ending: PlatformEffectEnding }
@@ -22,7 +22,7 @@ const blocker = z.looseObject({
   'blocking-ha-resources': z.array(z.looseObject({ sid: z.string() })).optional(),
 })
 const precondition = z.looseObject({
-  /** Older releases report this only for stopped guests. */
+  /** The allowed nodes, which older releases report only for stopped guests. */
   allowed_nodes: z.array(z.string()).optional(),
   'allowed-nodes': z.array(z.string()).optional(),
   local_disks: z.array(z.looseObject({ volid: z.string() })).default([]),
@@ -32,8 +32,8 @@ const precondition = z.looseObject({
 })
 
 /**
- * Checks the conditions of a migration, and refuses it if Proxmox would refuse it or do something
- * else.
+ * Plans a migration: checks its conditions, and refuses it if Proxmox would refuse it or do
+ * something else.
  */
 export async function planMigration(
   api: ProxmoxApi,
@@ -52,7 +52,7 @@ export async function planMigration(
   const fault = placeFault(cluster, to) ?? (cluster.nodes.get(from)?.isOnline ? null : `${from} is offline`)
   if (fault) return no(fault)
   if (guest.status === 'stopped') return no(`${vmId} does not run, and only a running guest can be migrated`)
-  // Guests that belong together move together, so an order for one was an order for all.
+  // Waits if a move is ordered: guests that belong together move by an order for one of them.
   if (guest.ha?.destination === to) {
     return { entry: { action: 'await', vmId, node: from, target: to, tasksBefore: [] }, send: null }
   }
@@ -71,8 +71,8 @@ export async function planMigration(
 }
 
 /**
- * Plans a start in the same way. Only the HA manager moves a guest away from a dead node, so the
- * plan then waits for this, and sends nothing.
+ * Plans a start like a migration. Only the HA manager moves a guest away from a dead node. The plan
+ * for such a start sends nothing, and waits for the manager.
  */
 export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
@@ -153,8 +153,8 @@ async function tasksFor(api: ProxmoxApi, guest: Guest): Promise<{ tasksBefore: s
 }
 
 /**
- * Checks the guest's configuration, which is read again because the plan's version may be a minute
- * old.
+ * Returns why the guest's configuration prevents the move. Reads the configuration again, because
+ * the known one may be a minute old.
  */
 async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, to: string): Promise<string | null> {
   const constraints = await readConfig(api, guest)
@@ -167,16 +167,14 @@ async function constraintFault(api: ProxmoxApi, cluster: Cluster, guest: Guest, 
     : `${to} does not have all of its storages (${constraints.storages.join(', ')})`
 }
 
-/**
- * Returns why the move would fail according to Proxmox's check. Null if the check allows the move.
- */
+/** Returns why Proxmox's own check refuses the move. Null if the check allows the move. */
 async function askedFault(api: ProxmoxApi, guest: Guest, to: string): Promise<string | null> {
   let answer: z.infer<typeof precondition>
   try {
     answer = await api.get([...pathOf(guest), 'migrate'], precondition, { query: { target: to } })
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error
-    // Only newer releases can check containers.
+    // Accepts that older releases cannot check containers.
     if (error.status === 501) return null
     if (error.status === 500) return error.detail
     throw error
@@ -205,15 +203,15 @@ function named(what: string, names: string[] = []): string | null {
 }
 
 /**
- * Seconds after which a guest that does not shut down is stopped hard. A restart fails after this
+ * Seconds after which a stop kills a guest that does not shut down. A restart fails after this
  * time.
  */
 const shutdownSeconds = 60
 
 /**
- * Checks the conditions of a stop or restart, and refuses it if Proxmox would. A stop is a shutdown
- * that ends hard, in one task. For an HA guest it becomes an order to the HA manager, which keeps
- * the guest stopped. A restart affects only the guest.
+ * Plans a stop or restart, and refuses it if Proxmox would refuse it. A stop is a shutdown that
+ * ends hard, in one task. For an HA guest it becomes an order to the HA manager, which keeps the
+ * guest stopped. A restart affects only the guest.
  */
 export async function planPower(
   api: ProxmoxApi,
@@ -241,8 +239,8 @@ export async function planPower(
 }
 
 /**
- * Whether the guest's node reports the result of a stop or restart. The statistics are late, so
- * they are not used.
+ * Whether the guest's node itself reports the result of a stop or restart. Does not use the
+ * statistics, because they are late.
  */
 export async function isAsWanted(
   api: ProxmoxApi,
@@ -250,7 +248,7 @@ export async function isAsWanted(
   guest: Guest,
   ageSeconds: number,
 ): Promise<boolean> {
-  // The node of the guest is offline, so the state of the guest is unknown.
+  // Cannot tell: the guest's node is offline, so the state of the guest is unknown.
   if (guest.status === 'unknown') return false
   const now = await readStatus(api, guest)
   if (!now)
@@ -260,6 +258,6 @@ export async function isAsWanted(
       `the result is unknown: ${guest.node} does not answer`,
     )
   if (action === 'stop') return now.status === 'stopped' && (guest.ha === null || guest.ha.wanted !== 'started')
-  // A VM that was up before the restart was requested has not been restarted yet.
+  // Requires a run that is younger than the request, because an older run shows no restart.
   return now.status === 'running' && now.uptime !== undefined && now.uptime < ageSeconds
 }

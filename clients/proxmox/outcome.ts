@@ -5,13 +5,13 @@ import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { numberOf } from './facts.ts'
 import { errorRemedy, isAsWanted } from './operation.ts'
 
-/** Stored writes that were sent, by their key. The rows outlive the process. */
+/** Stored write calls that were sent, by their key. The rows outlive the process. */
 export type PlatformJournal = {
   get(key: string): Promise<PlatformEffectRow | null>
-  /** Returns true for exactly one caller, and only that one may send the write. */
+  /** Returns true for exactly one caller. Only this caller may send the write call. */
   begin(effect: PlatformEffect): Promise<boolean>
   noteTask(key: string, task: string): Promise<void>
-  /** Records the end. The end that was recorded first stays. */
+  /** Records the ending. If an ending was recorded before, it stays. */
   end(key: string, ending: PlatformEffectEnding): Promise<void>
 }
 
@@ -20,17 +20,16 @@ type TaskOutcome = { status: 'running' | 'done' | 'failed'; detail: string }
 /** Seconds after which a request that left no task counts as lost: twice its timeout. */
 export const lostAfterSeconds = 60
 /**
- * Seconds until an order that has no effect counts as dropped. The HA manager reads orders every
- * ten seconds.
+ * Seconds after which an order without an effect counts as dropped. The HA manager reads orders
+ * every ten seconds.
  */
 const orderedWithinSeconds = 180
 /** Seconds to wait until the HA manager starts a guest. Fencing takes one to two minutes. */
 const broughtWithinSeconds = 600
 
 /**
- * Reads a write's outcome from its task, or without a task from the node on which the guest is.
- * Throws PlatformError 503 while the outcome is unknown; never returns `running` or `failed` for
- * it.
+ * Reads a write call's outcome from its task, or without a task from the guest's present node.
+ * Throws PlatformError 503 while the outcome is unknown; never returns `running` or `failed` then.
  */
 export async function readOutcome(
   api: ProxmoxApi,
@@ -41,7 +40,7 @@ export async function readOutcome(
   if (outcome.status !== 'running' && !row.ending)
     await journal.end(row.key, { status: outcome.status, detail: outcome.detail })
   const { key, vmId, node, target } = row
-  // A restart is done only if the guest's node reports a run that began after the order.
+  // Reports a new start only for a restart that is done: a run began after the order.
   const newStart = row.action === 'restart' && outcome.status === 'done'
   const result = {
     vm: vmId,
@@ -50,8 +49,8 @@ export async function readOutcome(
     ...(row.task && { task: row.task }),
     ...(newStart && { newStart }),
   }
-  // The write was sent because the guest was not yet in this state, or it waited for the HA
-  // manager.
+  // Reports a change: the write call was sent because the guest was not yet in this state, or it
+  // waited for the HA manager.
   const changed = outcome.status === 'done' ? [`${vmId} ${reachedWords[row.action]} ${target}`] : null
   return { key, ...outcome, result, changed }
 }
@@ -89,8 +88,8 @@ const taskTypes: Record<PlatformEffect['action'], RegExp> = {
 }
 
 /**
- * Finds the task of a row that has none, because the process died or the response was lost. A new
- * task that this token started is the row's task.
+ * Finds the task of a row without a task, as after a killed process or a lost response. The row's
+ * task is a new task that this token started.
  */
 export async function taskFromList(
   api: ProxmoxApi,
@@ -124,7 +123,7 @@ async function withoutTask(api: ProxmoxApi, row: PlatformEffectRow): Promise<Tas
   }
 }
 
-/** The task only left an order for the HA manager, whose task, as root, does the work. */
+/** Reads the outcome of an order to the HA manager, which does the work in a later task. */
 async function byHaManager(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
   const { ha } = guest
@@ -158,8 +157,8 @@ function isPower(row: PlatformEffectRow): row is PowerRow {
 }
 
 /**
- * Reads the outcome after a task that ended well. A guest that reboots starts later; a stop of an
- * HA guest was only ordered.
+ * Reads the outcome after a task that ended well. A guest that reboots starts later, and a stop of
+ * an HA guest was only ordered.
  */
 async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> {
   const isOrder = /^ha/.test(typeOf(row.task ?? ''))
@@ -176,8 +175,8 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> 
 }
 
 /**
- * Reads the outcome of a write that sent nothing. The HA manager fences a dead node and starts its
- * guests on nodes that it chooses, or moves a guest together with its companion.
+ * Reads the outcome of a write call that sent nothing. The HA manager fences a dead node and starts
+ * its guests on nodes that it chooses, or moves a guest together with its companion.
  */
 async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
@@ -202,7 +201,7 @@ async function guestOf(api: ProxmoxApi, row: PlatformEffectRow): Promise<{ clust
   if (!cluster.isQuorate) throw unknownOutcome('the cluster has no quorum')
   const guest = cluster.guests.get(numberOf(row.vmId) ?? 0)
   if (!guest) throw unknownOutcome(`${row.vmId} is not a guest that the token may see`)
-  // The statistics of a dead node remain for a while, and show its guests as running.
+  // Ignores a dead node's statistics, which show its guests as running for a while.
   const isOnline = cluster.nodes.get(guest.node)?.isOnline === true
   return { cluster, guest: isOnline ? guest : { ...guest, status: 'unknown' } }
 }
@@ -214,8 +213,8 @@ async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean
 }
 
 /**
- * Whether a guest runs. The HA manager knows the state of its guests, whose statistics may still be
- * those of the old node.
+ * Whether a guest runs. Prefers the HA manager's state of a guest, because the statistics may still
+ * be those of the guest's old node.
  */
 function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning

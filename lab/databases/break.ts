@@ -12,7 +12,7 @@ import { readMariadbSessions, readSessions } from './sessions.ts'
 const visibleMs = 25_000
 
 /**
- * Breaks one fault in and returns when its server shows the fault. If the fault is impossible,
+ * Breaks one fault in, and returns when the fault shows on its server. If the fault is impossible,
  * undoes the partial changes and throws WrongTarget.
  */
 export async function breakDatabase(
@@ -37,8 +37,8 @@ export async function breakDatabase(
   } catch (error) {
     await lab.children.kill(clientsOf(name))
     await withoutPrograms(drawer, work.applications)
-    // The obstacle that prevented the fault may also block its undo. In that case nothing was
-    // changed.
+    // Ignores a failed undo: the obstacle that prevented the fault may prevent the undo too, and
+    // then nothing was changed.
     await work.heal?.(drawer, { root: '', rootSession: null, sessions: [], facts: {} }).catch(() => undefined)
     if (isLockTimeout(error))
       throw new WrongTarget(`another fault holds a lock on ${on}, which ${name} would wait for: heal that fault first`)
@@ -72,7 +72,7 @@ const describeRoot = (name: DatabaseFault, session: ShopSession | null): string 
     ? `process ${session.pid} of ${session.server}, begun ${session.startedAt}: ${databaseFaultRows[name].root}`
     : databaseFaultRows[name].root
 
-/** Lists all sessions that must still exist after a good end, that is all except the root cause. */
+/** Lists the sessions that must exist after a good end: all except the root cause. */
 async function livingSessions(drawer: DatabaseDrawer, root: ShopSession | null): Promise<ShopSession[]> {
   const all = [...(await readSessions(drawer)), ...(await readMariadbSessions(drawer))]
   return all

@@ -11,13 +11,13 @@ import { rowsOn } from './waits.ts'
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** Milliseconds in which a started replica, or a released replay, has to catch up. */
+/** Milliseconds within which a started replica, or a released replay, has to catch up. */
 const patienceMs = 8_000
 
 /**
- * Checks for a good end by reading the servers. If a write can repair the fault, its cause must be
- * gone; otherwise the fault must be unchanged, for a person to repair. No session of the shop may
- * have ended except the root cause.
+ * Checks for a good end by reading the servers. If a tool can repair the fault, the cause must be
+ * gone; otherwise the fault must be unchanged, so that a person can repair it. No session of the
+ * shop may have ended except the root cause.
  */
 export async function checkDatabase(lab: Lab, fault: Fault & { fault: DatabaseFault }): Promise<Check[]> {
   const drawer = drawerOf(lab)
@@ -45,7 +45,7 @@ async function isGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<Chec
   }
 }
 
-/** Whether the end of the fault takes a moment to show. */
+/** Whether the repair of the fault takes a moment to show. */
 const isPassing = (name: DatabaseFault): boolean => name === 'db_replica_stopped' || name === 'db_replay_held'
 
 async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { facts }: BrokenDatabase): Promise<Check[]> {
@@ -67,8 +67,8 @@ async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { fact
 }
 
 /**
- * Requires the recorded sessions to exist. Sessions of healed faults may be gone, and so may the
- * root session of another fault.
+ * Requires that the recorded sessions still exist, except sessions of healed faults and root
+ * sessions of faults.
  */
 async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: BrokenDatabase): Promise<Check> {
   const standing = lab.faults.map(({ fault }) => fault as string)
@@ -101,7 +101,7 @@ export async function checkDrawer(lab: Lab): Promise<Check[]> {
   if (!drawer) return []
   const standing = lab.faults.map(({ fault }) => fault as string)
   const others: string[] = []
-  // Checks one fault after the other, because a server whose connections are used up has few left.
+  // Checks one fault after the other, because a server may have only few free connections.
   for (const name of databaseFaults) {
     const seen = standing.includes(name) ? null : await faultWork[name].see(drawer)
     if (seen !== null) others.push(seen)

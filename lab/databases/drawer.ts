@@ -16,8 +16,8 @@ export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: La
 const opening = new WeakMap<Lab, Promise<DatabaseDrawer>>()
 
 /**
- * Starts PostgreSQL and MariaDB, a primary and a replica each, with a working shop. A lab starts
- * them once. Rejects when one does not start.
+ * Starts PostgreSQL and MariaDB, each with a primary, a replica and a working shop. A lab has one
+ * set of databases. Rejects if a server does not start.
  */
 export function openDrawer(lab: Lab): Promise<DatabaseDrawer> {
   const begun = opening.get(lab) ?? open(lab)
@@ -100,7 +100,7 @@ export function removeDrawer(dir: string): void {
   const directory = join(dir, 'databases')
   for (const name of ['pg-1', 'pg-2']) {
     try {
-      // The seventh line of the file contains the key and the id of the shared memory segment.
+      // Reads the id of the shared memory segment, which the seventh line of the file contains.
       const id = readFileSync(join(directory, name, 'postmaster.pid'), 'utf8')
         .split('\n')[6]
         ?.trim()

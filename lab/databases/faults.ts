@@ -1,6 +1,6 @@
 /**
- * Faults of the lab's databases: the fault, its root cause, and its good end. This list was written
- * before the code that breaks the faults in.
+ * Faults of the lab's databases: each fault, its root cause, and its good end. This list was
+ * written before the code that breaks the faults in.
  */
 export const databaseFaults = [
   'db_idle_blocker',
@@ -23,19 +23,17 @@ export const isDatabaseFault = (name: string): name is DatabaseFault => database
 export const databaseNames = ['pg-1', 'pg-2', 'maria-1', 'maria-2'] as const
 export type DatabaseName = (typeof databaseNames)[number]
 
-/** Nightshift's writes for databases. */
+/** Nightshift's tools that write to databases. */
 type DatabaseWrite = 'cancel_query' | 'terminate_session' | 'drop_replication_slot' | 'start_replica'
 
 type DatabaseFaultRow = {
-  /** The broken server. */
+  /** The server that the fault breaks. */
   on: DatabaseName
   does: string
   /** The root cause in words. The exact session or slot is recorded when the fault is broken in. */
   root: string
   endsWell: string
-  /**
-   * The writes that repair the fault, each by itself. Empty if the fault is escalated to a person.
-   */
+  /** The tools that repair the fault, each by itself. Empty if only a person may repair it. */
   repairedBy: DatabaseWrite[]
   /** The name of the fault's alert in `rules.ts`. */
   alert: string

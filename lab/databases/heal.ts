@@ -14,8 +14,8 @@ export const inOrderOfHealing = (faults: readonly Fault[]): Fault[] => {
 }
 
 /**
- * Undoes a fault. Ends its programs, and also their sessions, because a session that is working
- * does not notice the end of its program.
+ * Undoes a fault. Ends the fault's programs and also their sessions, because a working session does
+ * not notice the end of its program.
  */
 export async function healDatabase(lab: Lab, { fault, database }: Fault): Promise<void> {
   const { drawer } = lab
@@ -28,8 +28,8 @@ export async function healDatabase(lab: Lab, { fault, database }: Fault): Promis
 }
 
 /**
- * Waits until the fault is gone, because a released replay needs a moment to catch up, and the
- * server needs a moment to remove a sort's files.
+ * Waits until the fault is gone. A released replay needs a moment to catch up, and a server needs a
+ * moment to remove the files of a sort.
  */
 async function untilGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<void> {
   const until = Date.now() + 10_000

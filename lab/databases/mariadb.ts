@@ -18,7 +18,7 @@ export async function startMariadb(lab: Lab, place: DrawerPlace, secrets: Secret
     '--auth-root-authentication-method=normal',
   ]
   await runAsNode(place, programPath('mariadb-install-db'), [...install, '--skip-test-db'])
-  // A copy by root keeps its owner. Both servers begin without a binary log.
+  // Copies the first server's data with its owners. Both servers begin without a binary log.
   await runAsNode(place, '/bin/cp', ['-a', 'maria-1', 'maria-2'])
   const first = join(directory, 'maria-init.sql')
   const admin = `'${adminName}'@'127.0.0.1'`
@@ -115,7 +115,7 @@ export async function askMariadb(
   })
 }
 
-/** Waits until the replica has applied all writes that its primary has made so far. */
+/** Waits until the replica has applied all changes that its primary has made so far. */
 export async function untilApplied(
   replica: LabServer,
   primary: LabServer,
@@ -129,7 +129,7 @@ export async function untilApplied(
   return waited?.result === '0'
 }
 
-/** Starts a program of the shop that writes to the primary. */
+/** Starts a program of the shop that writes to the MariaDB primary. */
 export async function startMariadbWork(lab: Lab, place: DrawerPlace, server: LabServer, secrets: Secrets) {
   const file = join(place.directory, 'maria-app.cnf')
   writeFileSync(file, `[client]\nuser=shop_app\npassword=${secrets.app}\nhost=127.0.0.1\nport=${server.port}\n`, {

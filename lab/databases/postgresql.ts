@@ -14,13 +14,13 @@ export const replicaSlot = 'pg_2'
 const maxLockMs = 2_000
 
 /**
- * A low limit, so that a pool can use it up. The replica has the same limit, because it needs at
- * least its primary's.
+ * The most connections of a server, few enough for one pool to use them up. A replica needs at
+ * least the limit of its primary.
  */
 export const maxConnections = 40
 
 /**
- * Settings for small servers that do not sync, so a crash of the machine may lose data. The limits
+ * Settings for small servers. They do not sync, so a crash of the machine may lose data. The limits
  * of age and replay are low, so that a fault shows within a scenario.
  */
 const settings = {
@@ -85,7 +85,7 @@ const serverOf = (name: 'pg-1' | 'pg-2', role: LabServer['role'], port: number):
 async function startServer(lab: Lab, { directory }: DrawerPlace, name: string, port: number): Promise<void> {
   const options = Object.entries({ ...settings, port: String(port), cluster_name: name })
   const args = ['-D', name, ...options.flatMap(([key, value]) => ['-c', `${key}=${value}`])]
-  // SIGQUIT ends the server immediately, and the server still removes its shared memory.
+  // Ends the server by SIGQUIT, at once but with the removal of its shared memory.
   await lab.children.start(name, 'database.ts', directory, {
     program: programPath('postgres'),
     args,
@@ -122,7 +122,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
   database = 'shop',
 ): Promise<Row[]> {
   const url = serverUrl(server, adminName, secrets.admin, database)
-  // Limits the wait for a lock of another fault, because a session that waits for a table blocks
+  // Limits the wait for a lock that a fault holds, because a session that waits for a table blocks
   // all later sessions.
   const options = `-c lock_timeout=${maxLockMs}`
   const client = new pg.Client({

@@ -48,12 +48,12 @@ export const slotKeepsWal: DatabaseFaultWork = {
 export const replayHeld: DatabaseFaultWork = {
   applications: ['shop-report'],
   async breakIn(lab, drawer) {
-    // A pause for each row imitates a large report that stays active and keeps one snapshot.
+    // Pauses at each row, like a large report that stays active and keeps one snapshot.
     const report = `select c.region, sum(o.cents), max(pg_sleep(30)::text) from orders o join customers c on c.id = o.customer_id group by c.region`
     await startClients(lab, drawer, 'db_replay_held', [
       { url: appUrl(drawer, 'pg-2'), application: 'shop-report', steps: [report] },
     ])
-    // Vacuum removes rows that the report may still see.
+    // Lets vacuum remove rows that the report may still need.
     await rowsOn(drawer, 'pg-1', 'update stock set pieces = pieces where id > 40', 'vacuum stock')
   },
   async see(drawer) {

@@ -1,6 +1,6 @@
 /**
  * Alert rules for the lab's databases, with the names and the form of public rule collections: an
- * alert names the series and the crossed limit. Short windows make an alert fire within half a
+ * alert names the series and the crossed limit. Short windows let an alert fire within half a
  * minute. The limits fit small servers.
  */
 
@@ -107,7 +107,7 @@ const mysql = [
   databaseRule(
     'MysqlSlaveIoThreadNotRunning',
     'critical',
-    // Excludes replicas on which both threads have stopped, because the other alert reports them.
+    // Excludes replicas on which both threads have stopped, because another alert reports them.
     `${last('mysql_slave_status_slave_io_running')} == 0 unless ${last('mysql_slave_status_slave_sql_running')} == 0`,
     'A replica reads nothing from its primary',
     'The IO thread of the replica does not run.',

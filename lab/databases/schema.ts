@@ -42,12 +42,12 @@ export const postgresqlSchema = [
 /** Reads the orders of a customer, cheaply by an index. */
 export const customerStatement = 'select id, state, cents from orders where customer_id = 1234'
 /**
- * Joins the ready jobs. The planner uses a hash join while its statistics of their number are
+ * Joins the ready jobs. The planner uses a hash join as long as its statistics about ready jobs are
  * right.
  */
 export const jobsStatement = `select count(*) from jobs j join customers c on c.region = j.region and c.tier = j.tier where j.state = 'ready'`
 
-/** The steady work of the shop. */
+/** The steady work of the shop's programs. */
 export const shopWork = (url: string, replicaUrl: string) => {
   const session = (application: string, everyMs: number, steps: string[], at = url) => ({
     url: at,

@@ -11,13 +11,13 @@ export type LabServer = {
   replicatesFrom: DatabaseName | null
   port: number
   url: string
-  /** The value of the label `instance` in monitoring. */
+  /** The server's value of the label `instance` in monitoring. */
   instance: string
 }
 
 export const adminName = 'lab_admin'
 
-/** Passwords of the databases, generated at each start. */
+/** Passwords of the database users, generated at each start. */
 export type Secrets = Record<'admin' | 'app' | 'replicator' | 'exporter' | 'read' | 'write', string>
 
 /** The directory of the servers, and the user that runs them. */
@@ -35,7 +35,7 @@ export function serverUrl({ port }: LabServer, user: string, password: string, d
 
 const run = promisify(execFile)
 
-/** Runs a program as the servers' user, in their directory. The error contains the last output. */
+/** Runs a program as the servers' user, in their directory. An error contains its last output. */
 export async function runAsNode(
   { directory, account }: DrawerPlace,
   program: string,

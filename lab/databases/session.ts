@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Identifies a session. No two sessions have the same process and the same start. */
+/** A session of the shop. `pid` and `startedAt` together identify it. */
 export const shopSession = z.object({
   server: z.string(),
   pid: z.number().int(),

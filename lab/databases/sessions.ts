@@ -34,8 +34,8 @@ export async function readSessions(
 type Row = { pid: number; started: string; application: string; state: string | null; query_started: string }
 
 /**
- * Reads the shop's connection to MariaDB. The id alone identifies the connection, because the
- * server never reuses an id.
+ * Reads the shop's connection to MariaDB. The id alone identifies it, because the server never
+ * reuses an id.
  */
 export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<ShopSession[]> {
   const rows = await askMariadb(serverNamed(drawer, 'maria-1'), drawer.secrets, [

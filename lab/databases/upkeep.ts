@@ -12,7 +12,7 @@ import type { DatabaseFaultWork } from './work.ts'
  */
 
 const table = 'order_events'
-/** Transaction ids to use up: half more than autovacuum_freeze_max_age. */
+/** Transaction ids that the fault uses up: half more than autovacuum_freeze_max_age. */
 const burntIds = 150_000
 
 export const wraparound: DatabaseFaultWork = {
@@ -21,7 +21,7 @@ export const wraparound: DatabaseFaultWork = {
     await rowsOn(
       drawer,
       'pg-1',
-      // Rewrites the rows, because a vacuum skips rows that an earlier run froze, and would end at
+      // Rewrites the rows, because a vacuum skips rows that were frozen before, and would end at
       // once.
       `update ${table} set what = what`,
       `alter table ${table} set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
@@ -51,8 +51,8 @@ export const wraparound: DatabaseFaultWork = {
     }
   },
   async heal(drawer) {
-    // Resetting the settings waits for the slowed vacuum, which blocks every change and starts
-    // again. So the vacuum is ended first.
+    // Ends the slowed vacuum first: a reset of the settings waits for the vacuum, which blocks
+    // every change and starts again.
     const until = Date.now() + 20_000
     const end = `select pg_terminate_backend(pid, 2000) from pg_stat_activity where backend_type = 'autovacuum worker' and query like '%${table}%'`
     const release = `alter table ${table} reset (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)`

@@ -38,8 +38,8 @@ export const idleBlocker: DatabaseFaultWork = {
   applications: ['shop-backoffice', 'shop-billing', 'shop-mailer', 'shop-stock'],
   async breakIn(lab, drawer) {
     const url = appUrl(drawer, 'pg-1')
-    // Each pair of sessions has its own row, because two sessions that wait for one row would also
-    // wait for each other.
+    // Gives each pair of sessions its own row, because two sessions that wait for one row would
+    // also wait for each other.
     await startClients(lab, drawer, 'db_idle_blocker', [
       { url, application: 'shop-backoffice', steps: ['begin', setNote(1), setNote(3), 'select count(*) from stock'] },
       { url, application: 'shop-billing', steps: ['begin', setNote(2), setNote(4), setNote(1)], after: ['commit'] },
@@ -100,7 +100,7 @@ export const deadlocks: DatabaseFaultWork = {
 }
 
 /**
- * Connections that the pool leaves free, in addition to the three that are reserved for superusers.
+ * The connections that the pool leaves free, besides the three that are reserved for superusers.
  */
 const leftFree = 3
 const reserved = 3
@@ -137,8 +137,7 @@ const maxTemporaryBytes = 100_000_000
 export const temporaryFiles: DatabaseFaultWork = {
   applications: ['shop-yearly'],
   async breakIn(lab, drawer) {
-    // A sort keeps its files until its last row is fetched. A pause for each row imitates slow
-    // work.
+    // Pauses at each row, like slow work. A sort keeps its files until its last row is fetched.
     const report = `select line.customer_id, pg_sleep(60) from
       (select o.customer_id, repeat(md5(o.id::text || y), 40) as text from orders o cross join generate_series(1, 2) y order by 2) line`
     await startClients(lab, drawer, 'db_temp_files', [

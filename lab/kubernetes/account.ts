@@ -17,8 +17,8 @@ const places: Record<string, (namespace: string) => string> = {
 }
 
 /**
- * Applies a manifest as an administrator, and creates a token of its account. Returns the paths of
- * the token and of the CA certificate, for the settings of a source.
+ * Applies a manifest of an account and its rights as an administrator, and creates a token of the
+ * account. Returns the paths of the token and of the CA certificate, for the settings of a source.
  */
 export async function giveRights(
   lab: Lab,
@@ -40,7 +40,7 @@ export async function giveRights(
   return files
 }
 
-/** Creates or replaces an object. */
+/** Creates an object of the cluster, or replaces it. */
 async function apply(api: ClusterApi, object: ApiObject): Promise<void> {
   const path = places[object.kind]?.(object.metadata.namespace ?? '')
   if (!path) throw new Error(`a manifest of rights must not contain a ${object.kind}`)

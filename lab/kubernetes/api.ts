@@ -2,7 +2,7 @@ import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { parse } from 'yaml'
 
-/** An object of the API, as far as the lab reads it. */
+/** An object of the cluster's API, as far as the lab reads it. */
 // biome-ignore lint/suspicious/noExplicitAny: objects of the API have the shape of their kind, and the lab reads its own
 export type ApiObject = any
 
@@ -66,8 +66,8 @@ export function connectCluster(kubeconfig: string): ClusterApi {
         try {
           return await send('PUT', `${path}?fieldManager=${manager}`, object)
         } catch (error) {
-          // The API responds 409 if a controller wrote the object's status in between. Reads the
-          // object again.
+          // Reads the object again after a 409, because a controller wrote the object's status in
+          // between.
           if (!(error instanceof ClusterRefusal && error.status === 409)) throw error
         }
       }
@@ -99,7 +99,7 @@ function exchange(
   type: string,
 ): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    // Without a length, the API server would read the body of a DELETE as the next request.
+    // Sends the length: otherwise the API server reads the body of a DELETE as the next request.
     const about = body !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(body) }
     const headers = { accept: 'application/json', ...about }
     const asked = request(new URL(path, server), { method, headers, ...credentials, timeout: 30_000 }, (answer) =>

@@ -10,7 +10,7 @@ import { type ClusterFacts, renew, until } from './work.ts'
 const visibleMs = 120_000
 
 /**
- * Breaks one fault in and returns when the API shows the fault. If the fault is impossible, undoes
+ * Breaks one fault in, and returns when the API shows the fault. If the fault is impossible, undoes
  * the partial changes and throws WrongTarget.
  */
 export async function breakCluster(
@@ -44,7 +44,7 @@ async function untilSeen({ api }: LabCluster, name: ClusterFault): Promise<Clust
   }
 }
 
-/** Undoes a fault: removes its workloads and creates their first revision again. */
+/** Undoes a fault: removes its workloads and creates them in their first revision again. */
 export async function healCluster(lab: Lab, { fault }: Fault): Promise<void> {
   if (lab.cluster && isClusterFault(fault)) await undo(lab, lab.cluster, fault)
 }

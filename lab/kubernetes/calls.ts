@@ -93,8 +93,8 @@ export const webhookExpired: ClusterFaultWork = {
         },
       ],
     })
-    // Restarts the deployment as "kubectl rollout restart" does. Nothing is wrong with the
-    // deployment.
+    // Restarts the deployment as "kubectl rollout restart" does, although the deployment has no
+    // fault.
     await api.change(
       deploymentPath('billing'),
       ({ spec }) => {

@@ -5,7 +5,7 @@ export type ClusterCertificate = { certificate: string; key: string }
 
 /** The authority that signs the certificates of one cluster. */
 export type ClusterAuthority = {
-  /** In PEM, for clients that trust the authority. */
+  /** The authority's certificate in PEM, for clients that trust the authority. */
   certificate: string
   issue(subject: string, to: { names?: string[]; addresses?: string[]; endsAt?: Date }): Promise<ClusterCertificate>
 }
@@ -15,7 +15,7 @@ const dayMs = 24 * 3_600_000
 
 /** Creates an authority that ends with the cluster, because its key is stored nowhere. */
 export async function makeAuthority(name: string): Promise<ClusterAuthority> {
-  // Loaded here, because few labs have a cluster. x509 needs `reflect-metadata` to be loaded first.
+  // Loads x509 here, because few labs have a cluster. x509 needs `reflect-metadata` before it.
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
   x509.cryptoProvider.set(webcrypto as never)
@@ -47,7 +47,7 @@ export async function makeAuthority(name: string): Promise<ClusterAuthority> {
       {
         subject,
         issuer: own.subject,
-        // A certificate that has already expired must begin before its end.
+        // Begins an expired certificate before its end.
         notBefore: new Date(Math.min(notBefore.getTime(), notAfter.getTime() - 90 * dayMs)),
         notAfter,
         signingAlgorithm: algorithm,

@@ -6,9 +6,9 @@ import type { ClusterFacts } from './work.ts'
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** Facts that do not change until a person acts. Pods come and go, so they are not included. */
+/** Facts that do not change until a person acts. Facts about pods change by themselves. */
 const lasting = ['object', 'revision', 'set', 'change', 'changedAt', 'since', 'claim', 'webhook', 'manager']
-/** Times that change while the fault lasts. Disk pressure, for example, ends and returns. */
+/** Times that change while a fault lasts. Disk pressure, for example, ends and returns. */
 const renewed: Partial<Record<ClusterFault, string[]>> = { k8s_disk_pressure: ['since'] }
 
 /**
@@ -21,7 +21,7 @@ export async function checkClusterFault(lab: Lab, { fault, cluster: before }: Fa
   const { on } = clusterFaultRows[fault]
   const now = await clusterFaultWork[fault].see(lab.cluster.api)
   if (now === null) {
-    // Pressure ends between two evictions, but the change that causes it remains.
+    // Accepts an absent fault: pressure ends between two evictions, but its cause remains.
     if (fault === 'k8s_disk_pressure') return []
     return [
       { name: `${on} still has the fault, which only a person may repair`, ok: false, detail: 'the fault is gone' },
@@ -44,10 +44,7 @@ function describe({ object, since, change, set, why }: ClusterFacts): string {
   return `${object} since ${since}${by}: ${why}`
 }
 
-/**
- * Checks that all workloads that no fault of the lab hits are healthy. Empty if the lab has no
- * cluster.
- */
+/** Checks that all workloads that no fault hits are healthy. Empty if the lab has no cluster. */
 export async function checkCluster(lab: Lab): Promise<Check[]> {
   if (!lab.cluster) return []
   const hit = lab.faults.flatMap(({ fault }) => (isClusterFault(fault) ? clusterFaultWork[fault].hits : []))

@@ -101,7 +101,7 @@ async function writeFiles(
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 })
   write('pki/accounts.key', accounts.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
   write('pki/ca.crt', authority.certificate)
-  // The API server presents the same certificate to its clients and to kubelets.
+  // Issues one certificate, which the API server presents to clients and to kubelets.
   const server = await authority.issue('CN=kube-apiserver,O=system:masters', apiServerNames)
   write('pki/apiserver.crt', server.certificate)
   write('pki/apiserver.key', server.key)
@@ -119,8 +119,8 @@ async function writeFiles(
 }
 
 /**
- * Waits for a condition of the cluster. Throws if the cluster ended, or if the time is over, with
- * the last error.
+ * Waits for a condition of the cluster. Throws the last error if the cluster ended or the time is
+ * over.
  */
 async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, withinMs = startMs): Promise<void> {
   let said = ''
@@ -151,9 +151,7 @@ export function cgroupRoots(): string[] {
     .map(({ name }) => join(root, name))
 }
 
-/**
- * Removes what remains of a lab's cluster after its processes ended: their cgroups, and its files.
- */
+/** Removes the remains of a lab's cluster after its processes ended: cgroups and files. */
 export function removeCluster(dir: string): void {
   const directory = clusterDirectory(dir)
   rmSync(join(dir, 'cluster-credentials'), { recursive: true, force: true })
@@ -163,8 +161,8 @@ export function removeCluster(dir: string): void {
 }
 
 /**
- * Removes a cgroup and those inside it. Retries, because its last process needs a moment to be
- * fully gone.
+ * Removes a cgroup with the cgroups inside it. Retries, because the last process needs a moment to
+ * be fully gone.
  */
 function removeGroups(path: string): void {
   if (!existsSync(path)) return

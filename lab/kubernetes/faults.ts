@@ -1,5 +1,5 @@
 /**
- * Faults of the cluster: the fault, its root cause, and its end. No tool repairs any of them, so
+ * Faults of the cluster: each fault, its root cause, and its end. No tool repairs these faults, so
  * each needs a person.
  */
 export const clusterFaults = [
@@ -21,7 +21,7 @@ export type ClusterFault = (typeof clusterFaults)[number]
 
 export const isClusterFault = (name: string): name is ClusterFault => clusterFaults.some((each) => each === name)
 
-/** The cluster's name as a source of Nightshift, and in the labels of its alerts. */
+/** The cluster's name as a source of Nightshift, and its label in alerts. */
 export const clusterSource = 'lab-cluster'
 
 type ClusterFaultRow = {
@@ -29,7 +29,7 @@ type ClusterFaultRow = {
   on: string
   does: string
   root: string
-  /** The object that the alert names, if it is not `on`. */
+  /** The object that the alert names. Absent if the alert names `on`. */
   alertOn?: string
   /** The command with which a person ends the fault. */
   endedBy: string
@@ -141,8 +141,8 @@ export function listAlerted(fault: ClusterFault): string[] {
 }
 
 /**
- * Returns whether a resource is the subject of this fault's alert. A resource of the cluster has an
- * id such as `lab-cluster:shop:deployment:cart`.
+ * Returns whether a resource is the subject of this fault's alert. The id of a cluster's resource
+ * has the form `lab-cluster:shop:deployment:cart`.
  */
 export function isAboutClusterFault(resourceId: string, fault: ClusterFault): boolean {
   const parts = resourceId.split(':')

@@ -7,8 +7,8 @@ import { clusterProgram } from './programs.ts'
 import { shopProgram } from './shop.ts'
 
 /**
- * Makes the cluster's images as archives for containerd. An image is one layer with Debian's static
- * busybox and the shop's program. Downloads nothing.
+ * Makes the cluster's images as archives for containerd, without a download. An image is one layer
+ * with Debian's static busybox and the shop's program.
  */
 export function makeImages(directory: string): void {
   const at = (...names: string[]) => join(directory, ...names)
@@ -28,7 +28,7 @@ export function makeImages(directory: string): void {
     .digest('hex')
   for (const file of imageFiles) {
     const [name, version] = file.replace('.tar', '').split('-')
-    // The pause image waits as a pod's pause container does, and its shell reaps the pod's ended
+    // Starts a shell that waits, as a pod's pause container does, and that reaps the pod's ended
     // processes.
     const entrypoint =
       name === 'pause' ? ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 2147483647 & wait'] : ['/bin/shop']

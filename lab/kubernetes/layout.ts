@@ -6,10 +6,10 @@ import { clusterProgram, networkPlugins } from './programs.ts'
 export const nodeNames = ['node-1', 'node-2'] as const
 type NodeName = (typeof nodeNames)[number]
 
-/** The cluster's directory as its own programs see it. */
+/** The path under which the cluster's own programs see the cluster's directory. */
 const place = '/run/cluster'
 
-/** The size of a node's disk, small enough to be really filled. */
+/** The size of a node's disk in MiB, small enough for a fault to really fill the disk. */
 const nodeDiskMib = 192
 
 const networkOf = (node: NodeName) => {
@@ -17,7 +17,7 @@ const networkOf = (node: NodeName) => {
   return { bridge: `lab${n}`, address: `10.88.${n}.1`, subnet: `10.88.${n}.0/24`, firstPod: `10.88.${n}.10` }
 }
 const apiPort = 6443
-/** An address of the first node, where the lab's API server and webhooks listen. */
+/** The address of the first node. The lab's API server and webhooks listen there. */
 export const controlAddress = networkOf('node-1').address
 export const serviceNetwork = '10.96.0.0/16'
 /** The address that pods use as their name server. Nothing listens there. */
@@ -27,10 +27,10 @@ export const apiServerNames = {
   addresses: ['127.0.0.1', controlAddress, '10.96.0.1'],
 }
 
-/** A program of the cluster. If the program has a `socket`, it is ready when the socket exists. */
+/** A program of the cluster. A program with a `socket` is ready when the socket exists. */
 type ClusterProcess = { name: string; program: string; args: string[]; socket?: string }
 
-/** The work of `lab/node/cluster-inside.ts`, in this order: networks, disks, then the programs. */
+/** The plan of `lab/node/cluster-inside.ts`, in this order: networks, disks, then programs. */
 export type ClusterPlan = {
   place: string
   networks: { bridge: string; address: string }[]
@@ -45,7 +45,7 @@ export type ClusterPlan = {
 
 const socketOf = (node: NodeName): string => `/run/${node}-containerd.sock`
 
-/** Archives of images, which are made before the cluster starts. */
+/** Archives of the images, which are made before the cluster starts. */
 export const imageFiles = ['pause-1.tar', 'shop-1.tar', 'shop-2.tar']
 
 export function clusterPlan(): ClusterPlan {
@@ -123,8 +123,8 @@ const apiServerArgs = [
   '--service-account-issuer=https://kubernetes.default.svc',
   '--service-account-key-file=pki/accounts.key',
   '--service-account-signing-key-file=pki/accounts.key',
-  // Calls a webhook's service at its endpoints, because no proxy here makes the services' addresses
-  // work.
+  // Calls a webhook's service directly at its endpoints, because the cluster has no proxy for
+  // service addresses.
   '--enable-aggregator-routing=true',
 ]
 
@@ -159,7 +159,7 @@ export function nodeFiles(node: NodeName, cgroup: string): Record<string, string
 
 /**
  * Settings of a node's containerd. Snapshots are copies, which work on every file system. Plugins
- * that use directories outside the cluster are disabled.
+ * are disabled if they use directories outside of the cluster.
  */
 const containerdSettings = (node: NodeName): string => `version = 2
 root = "${place}/${node}/disk/containerd"

@@ -4,8 +4,8 @@ import { readVariables } from '../../config/variables.ts'
 import { isProgram } from '../monitoring.ts'
 
 /**
- * Programs of the cluster, with the Debian package of each; `built` means that `buildScript` builds
- * it.
+ * Programs of the cluster, each with its Debian package; `built` means that `buildScript` builds
+ * the program.
  */
 const origins = {
   'kube-apiserver': 'built',
@@ -31,7 +31,7 @@ export const networkPlugins = '/usr/lib/cni'
 const root = join(import.meta.dirname, '../..')
 export const buildScript = join(import.meta.dirname, 'build')
 
-/** Returns a program's path, or null. Searches KUBE_BIN, the programs built here, and the PATH. */
+/** Returns a program's path. Null if it is neither in KUBE_BIN nor built nor in the PATH. */
 function findClusterProgram(name: ClusterProgram | 'go'): string | null {
   const { KUBE_BIN: named, PATH: path } = readVariables('KUBE_BIN', 'PATH')
   const places = (path || '/usr/bin').split(delimiter)
@@ -75,7 +75,7 @@ export function whatClusterLacks(): ClusterLack {
   const packages = new Set<string>(missing.map((name) => origins[name]).filter((origin) => origin !== 'built'))
   if (!isProgram(join(networkPlugins, 'bridge'))) packages.add('containernetworking-plugins')
   const busybox = findClusterProgram('busybox')
-  // Containers contain no shared libraries, so their programs must be static.
+  // Requires a static busybox, because containers contain no shared libraries.
   if (busybox !== null && isLinked(busybox)) packages.add('busybox-static')
   const problems: string[] = []
   if (process.platform !== 'linux') problems.push('the Kubernetes of the lab needs Linux')
@@ -91,7 +91,7 @@ export function whatClusterLacks(): ClusterLack {
   return { toBuild, problems }
 }
 
-/** Describes the obstacles as sentences. Empty if a cluster can start. */
+/** Describes in sentences why a cluster cannot start. Empty if it can start. */
 export const describeLack = ({ toBuild, problems }: ClusterLack): string[] =>
   problems.length > 0 || toBuild.length === 0
     ? problems

@@ -15,8 +15,8 @@ import {
 } from './work.ts'
 
 /**
- * Builds a fault whose rollout has pods that never become ready. The older revision continues
- * beside them.
+ * Builds a fault with a rollout whose pods never become ready. The older revision continues beside
+ * these pods.
  */
 function wrongRollout(
   name: WorkloadName,
@@ -40,8 +40,8 @@ function wrongRollout(
 
 const containerOf = (pod: ApiObject): ApiObject => pod.status.containerStatuses?.[0] ?? {}
 /**
- * Returns the container's last end, both while the container waits for its next start and while it
- * runs again.
+ * Returns how the container last ended, both while it waits for its next start and while it runs
+ * again.
  */
 const endOf = (pod: ApiObject): ApiObject | undefined =>
   containerOf(pod).state?.terminated ?? containerOf(pod).lastState?.terminated
@@ -108,8 +108,8 @@ const pricing = wrongRollout(
 )
 
 /**
- * A fault with a distraction. The distraction, log-shipper, comes first and is more visible,
- * because its container keeps restarting until somebody stops it.
+ * A fault with a distraction, the workload log-shipper. The distraction comes first and is more
+ * visible, because its container keeps restarting until somebody stops it.
  */
 export const redHerring: ClusterFaultWork = {
   hits: ['pricing', 'log-shipper'],

@@ -18,7 +18,7 @@ export const noRoom: ClusterFaultWork = {
   hits: ['recommender'],
   breakIn: (_, { api }) =>
     rollOut(api, 'recommender', (_pod, container) => {
-      // Imitates a mistake: the unit of 640m was lost.
+      // Requests 640 CPUs, like a mistake in which 640m lost its unit.
       container.resources.requests.cpu = '640'
     }),
   async see(api) {
@@ -126,7 +126,7 @@ export const quota: ClusterFaultWork = {
   },
 }
 
-/** More megabytes than a node's disk has free before its kubelet evicts pods. */
+/** Megabytes to write: more than a node's disk has free before the kubelet evicts pods. */
 const previewsMb = 176
 
 export const diskPressure: ClusterFaultWork = {
@@ -152,7 +152,7 @@ export const diskPressure: ClusterFaultWork = {
   async heal(lab, { api }) {
     await api.patch(deploymentPath('thumbnails'), { spec: { replicas: 0 } })
     await untilNode(api, 'DiskPressure', 'False')
-    // Imports the images again, because the kubelet removed unused images from the disk.
+    // Imports the images again, because the kubelet removed unused images from the full disk.
     orderCluster(lab, { kind: 'images' })
   },
 }

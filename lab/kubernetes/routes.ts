@@ -16,8 +16,8 @@ const rightsBody = z.strictObject({
 })
 
 /**
- * Adds the route that starts the cluster and returns its address, for the code that breaks the
- * cluster and judges the end.
+ * Adds the route that starts the cluster and returns its address. The code that breaks the cluster
+ * and judges the end uses it.
  */
 export function addClusterRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
   app.post('/control/kubernetes', async (c) => {

@@ -1,6 +1,6 @@
 /**
  * Alert rules for the cluster over the metrics of kube-state-metrics, with the names and the form
- * of kube-prometheus and other public collections. Short windows make an alert fire within half a
+ * of kube-prometheus and other public collections. Short windows let an alert fire within half a
  * minute.
  */
 
@@ -14,7 +14,7 @@ const clusterRule = (alert: string, severity: string, expr: string, summary: str
   ...more,
 })
 
-/** Selects the last known value, so that a late scrape does not end an alert. */
+/** Selects the last known value of each series, so that a late scrape does not end an alert. */
 const last = (selector: string) => `last_over_time(${selector}[15s])`
 
 export const clusterRules = {
@@ -78,7 +78,7 @@ export const clusterRules = {
           'warning',
           `${last('kube_node_status_condition{job="kube-state-metrics",condition=~"(MemoryPressure|DiskPressure|PIDPressure)",status="true"}')} == 1`,
           'Node has as active Condition.',
-          // Keeps the alert firing, because a kubelet that evicted pods has room again for a while.
+          // Keeps the alert firing, because a kubelet that evicted pods has room for a while.
           { keep_firing_for: '90s' },
         ),
         clusterRule(
@@ -90,9 +90,9 @@ export const clusterRules = {
         clusterRule(
           'KubeServiceWithoutEndpoints',
           'critical',
-          // The name of an endpoint slice is its service's name and five random characters, except
-          // for the API server's slice. In most installations "service" alone is the name of the
-          // scrape target.
+          // Finds the service of an endpoint slice: the slice's name is the service's name and five
+          // random characters, except for the API server's slice. In most installations, the label
+          // "service" alone is the name of the scrape target.
           `label_replace(${last('kube_service_info{job="kube-state-metrics"}')} unless on (namespace, service, cluster) label_replace(${last('kube_endpointslice_endpoints{ready="true"}')}, "service", "$1", "endpointslice", "(.+?)(?:-[a-z0-9]{5})?"), "exported_service", "$1", "service", "(.+)")`,
           'Service has no ready endpoint.',
         ),

@@ -1,8 +1,8 @@
 import type { ApiObject, ClusterApi } from './api.ts'
 
 /**
- * The program in the shop's containers. The program reads its settings, logs that it uses them, and
- * then serves, ships or waits.
+ * The program in the shop's containers. It reads its settings, logs their use, and then serves,
+ * ships or waits.
  */
 export const shopProgram = `#!/bin/sh
 say() { echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*"; }
@@ -46,8 +46,8 @@ type Workload = {
   namespace: string
   replicas?: number
   /**
-   * The lines of the workload's settings. The settings are stored in a ConfigMap that the revision
-   * names.
+   * The lines of the workload's settings. They are stored in a ConfigMap that the workload's
+   * revision names.
    */
   settings?: string
   args?: string[]
@@ -58,8 +58,8 @@ type Workload = {
 }
 
 /**
- * The workloads of the shop. All workloads are healthy at first, and most have a fault that was
- * made for them.
+ * The workloads of the shop. All workloads are healthy at first. Most workloads have a fault that
+ * was made for them.
  */
 export const workloads = {
   storefront: { namespace: 'shop', replicas: 2 },
@@ -77,7 +77,7 @@ export const workloads = {
   thumbnails: {
     namespace: 'shop',
     settings: 'previews_mb=8',
-    // The node's disk is in memory, and the files that this pod writes count as the pod's memory.
+    // Includes the files that this pod writes, because the node's disk is in memory.
     memory: '256Mi',
     pod: { nodeSelector: { 'shop.example/disk': 'scratch' } },
     volumes: [{ name: 'cache', at: '/cache', source: { emptyDir: {} } }],
@@ -95,7 +95,7 @@ export const podsPath = (name: WorkloadName): string =>
   `/api/v1/namespaces/${workloads[name].namespace}/pods?labelSelector=app%3D${name}`
 const isServing = (name: WorkloadName): boolean => name !== 'log-shipper'
 
-/** Writes the settings of one revision, and returns the name of their ConfigMap. */
+/** Stores the settings of one revision of a workload, and returns the name of their ConfigMap. */
 export async function writeSettings(api: ClusterApi, name: WorkloadName, n: number, settings: string): Promise<string> {
   const { namespace } = workloads[name]
   const settingsName = `${name}-settings-${n}`
@@ -132,7 +132,7 @@ function deployment(name: WorkloadName): object {
     metadata: { name, labels: { app: name } },
     spec: {
       replicas,
-      // Real clusters usually have ten minutes.
+      // Waits only seconds, where real clusters usually wait ten minutes.
       progressDeadlineSeconds: 12,
       selector: { matchLabels: { app: name } },
       ...(strategy && { strategy: { type: strategy } }),
@@ -150,7 +150,7 @@ function deployment(name: WorkloadName): object {
   }
 }
 
-/** Creates a workload in its first revision. The settings of the workload must already exist. */
+/** Creates a workload in its first revision. The workload's settings must already exist. */
 export const createWorkload = (api: ClusterApi, name: WorkloadName): Promise<ApiObject> =>
   api.create(`/apis/apps/v1/namespaces/${workloads[name].namespace}/deployments`, deployment(name))
 
@@ -161,7 +161,7 @@ export async function openShop(
 ): Promise<void> {
   for (const name of namespaces) await api.create('/api/v1/namespaces', { metadata: { name } })
   await api.patch('/api/v1/nodes/node-2', { metadata: { labels: { 'shop.example/disk': 'scratch' } } })
-  // Makes workloads without a fixed place prefer the other node.
+  // Makes workloads without a fixed node prefer the other node.
   const taints = [{ key: 'shop.example/disk', value: 'scratch', effect: 'PreferNoSchedule' }]
   await api.patch('/api/v1/nodes/node-2', { spec: { taints } })
   await openLedgerDisk(api)
@@ -187,7 +187,7 @@ export async function openShop(
   await until('the shop to be healthy', async () => (await unwellIn(api)).length === 0)
 }
 
-/** Lists the workloads below their wanted state, with the present state of each. */
+/** Lists the workloads that are not in their wanted state, with the present state of each. */
 export async function unwellIn(api: ClusterApi): Promise<string[]> {
   const all = (
     await Promise.all(namespaces.map((name) => api.list(`/apis/apps/v1/namespaces/${name}/deployments`)))
@@ -199,7 +199,7 @@ export async function unwellIn(api: ClusterApi): Promise<string[]> {
     })
 }
 
-/** Returns whether the newest revision is complete and nothing of an older revision remains. */
+/** Returns whether the newest revision is complete and no pod of an older revision remains. */
 export function isWell({ metadata, spec, status }: ApiObject): boolean {
   const wanted = spec.replicas
   return (

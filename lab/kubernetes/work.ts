@@ -17,7 +17,7 @@ import {
  */
 export type ClusterFacts = Record<string, string>
 
-/** The effect of one fault on the cluster, and its symptoms. Each function queries the API. */
+/** The code of one fault on the cluster: breaking, seeing, healing. Each part queries the API. */
 export type ClusterFaultWork = {
   /** Workloads that are unhealthy while the fault lasts. */
   hits: WorkloadName[]
@@ -39,8 +39,8 @@ export async function newestRevision(api: ClusterApi, name: WorkloadName): Promi
   const sets = await api.list(`/apis/apps/v1/namespaces/${namespace}/replicasets?labelSelector=app%3D${name}`)
   const own = sets.filter((set) => set.metadata.ownerReferences?.[0]?.uid === deployment.metadata.uid)
   const set = own.find((each) => revisionOf(each) === number)
-  // Ignores a revision that existed before the fault. The ignored revision is the only one, or a
-  // newer replica set has replaced it and the deployment does not report this yet.
+  // Ignores a revision from before the fault: it is the only revision, or a newer replica set has
+  // replaced it although the deployment does not report this yet.
   const isOvertaken = own.some((each) => Number(revisionOf(each)) > Number(number))
   if (!set || own.length < 2 || isOvertaken) return null
   const pods = await api.list(podsPath(name))
@@ -52,7 +52,7 @@ const revisionOf = ({ metadata }: ApiObject): string =>
   metadata.annotations?.['deployment.kubernetes.io/revision'] ?? ''
 const createdAt = ({ metadata }: ApiObject): number => Date.parse(metadata.creationTimestamp)
 
-/** Returns the facts that every failed rollout shows. */
+/** Returns the facts that the API shows for every failed rollout. */
 export const revisionFacts = (name: WorkloadName, { set, number }: Revision): ClusterFacts => ({
   object: name,
   revision: number,
@@ -63,7 +63,7 @@ export const revisionFacts = (name: WorkloadName, { set, number }: Revision): Cl
 export const conditionOf = (object: ApiObject, type: string): ApiObject | undefined =>
   object?.status?.conditions?.find((each: ApiObject) => each.type === type)
 
-/** Returns the time of a condition's last transition as the API writes it, in whole seconds. */
+/** Returns the last transition of a condition, as the API writes it. Empty without a condition. */
 export const sinceOf = (object: ApiObject, type: string): string => conditionOf(object, type)?.lastTransitionTime ?? ''
 
 export async function eventsOf(api: ClusterApi, { metadata }: ApiObject): Promise<string> {
@@ -73,19 +73,19 @@ export async function eventsOf(api: ClusterApi, { metadata }: ApiObject): Promis
 }
 
 /**
- * Reads the log of a pod's container; with `previous`, of the container before a restart. Empty if
- * there is no log.
+ * Reads the log of a pod's container; with `previous`, the log from before the last restart. Empty
+ * if there is no log.
  */
 export async function logOf(api: ClusterApi, { metadata }: ApiObject, previous = false): Promise<string> {
   const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/log?previous=${previous}`
   return await api.text(path).catch(() => '')
 }
 
-/** Returns the time of the manager's last change to an object. */
+/** Returns the time of this manager's last change to an object. */
 export const changedBy = ({ metadata }: ApiObject, manager: string): string =>
   metadata.managedFields?.findLast((each: ApiObject) => each.manager === manager)?.time ?? ''
 
-/** Changes the pods of a workload, as a release does. */
+/** Changes the pods of a workload in a new revision, as a release does. */
 export async function rollOut(
   api: ClusterApi,
   name: WorkloadName,

@@ -2,7 +2,7 @@ import { unifiedDiff } from '../../mesh/agent/replace.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
 import { readSpecAndSettle } from './program.ts'
 
-// Loads the modules of the first comparison before privileges are dropped.
+// Loads the modules for comparing files, which cannot be loaded after privileges are dropped.
 await unifiedDiff('/', null, Buffer.from('a line\n'))
 
 /**
@@ -14,7 +14,7 @@ const spec = readSpecAndSettle<{ port: number; aptOptions: string[] }>()
 const { url } = await startAgent({
   manifestFile: 'manifest.json',
   rootKeyFile: 'root-key',
-  // The path is absolute, because some checks run in a copy of the files below it and still use it.
+  // Passes an absolute path, because some checks run in a copy of these files and still use it.
   state: process.cwd(),
   address: { host: '127.0.0.1', port: spec.port },
   tls: null,

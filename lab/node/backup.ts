@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Backs a node's tenant pages up, once per period. During a backup `backup/running` contains its
- * start.
+ * Backs up the pages of a node's tenants, once per period. During a backup, the file
+ * `backup/running` contains its start.
  */
 const { periodMs, runMs } = readSpecAndSettle<{ periodMs: number; runMs: number }>()
 const marker = 'backup/running'

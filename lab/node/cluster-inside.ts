@@ -27,8 +27,8 @@ importImages(plan.sockets)
 relayApi()
 
 /**
- * Mounts memory over directories outside the cluster's, so that what programs write there ends with
- * them.
+ * Mounts memory over directories of the machine, so that the files that programs write there end
+ * with the cluster.
  */
 function makeMounts(): void {
   run('mount', '--bind', '.', '/mnt')
@@ -42,13 +42,13 @@ function makeMounts(): void {
     run('mount', '-t', 'tmpfs', '-o', `size=${mib}m`, 'disk', path)
   }
   keepKernel()
-  // Shares mounts, so that containerd sees a kubelet's mounts and the kubelet sees containerd's.
+  // Shares mounts between containerd and kubelet, which need each other's mounts.
   run('mount', '--make-rshared', '/')
 }
 
 /**
- * Mounts copies over these kernel settings, with the values that a kubelet wants. Otherwise the
- * kubelet would change them for the whole machine.
+ * Mounts copies over kernel settings, with the values that a kubelet wants. Otherwise the kubelet
+ * would change the settings of the whole machine.
  */
 function keepKernel(): void {
   const wanted = {
@@ -99,8 +99,8 @@ function importImages(sockets: string[]): void {
 }
 
 /**
- * Relays to the API server from a socket in the cluster's directory, which is reachable from
- * outside.
+ * Relays connections to the API server from a socket in the cluster's directory, which is reachable
+ * from outside.
  */
 function relayApi(): void {
   const relay = createServer({ allowHalfOpen: true }, (from) => {
@@ -112,7 +112,7 @@ function relayApi(): void {
   relay.listen('api.sock')
 }
 
-/** Reads orders of the lab, one per line. */
+/** Reads the lab's orders to the cluster, one per line. */
 function readOrders(): void {
   createInterface({ input: process.stdin }).on('line', (line) => {
     const order = JSON.parse(line) as ClusterOrder
@@ -123,7 +123,7 @@ function readOrders(): void {
   })
 }
 
-/** Serves an admission webhook that would allow everything, if its certificate were trusted. */
+/** Serves a webhook that allows everything, but whose certificate the API server does not trust. */
 function serveWebhook({ certificate, key, host, port }: Extract<ClusterOrder, { kind: 'webhook' }>): void {
   webhook = createSecureServer({ cert: certificate, key }, (request, response) => {
     let text = ''

@@ -15,7 +15,7 @@ const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ ord
 const socket = 'api.sock'
 rmSync(socket, { force: true })
 
-// The first process inside is a shell, because a shell reaps orphans and Node does not.
+// Makes the first process inside a shell, because a shell reaps orphans and Node does not.
 const first = 'exec 3<&0; "$@" <&3 & wait $!'
 const inside = spawn(
   unshare,

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a database server and reports when its port is open. The server ends with this process, and
- * the reverse.
+ * Runs a database server, and reports when its port is open. If the server or this process ends,
+ * both end.
  */
 const { program, args, port, signal } = readSpecAndSettle<{
   program: string
@@ -50,8 +50,8 @@ function end(): void {
 }
 
 /**
- * Returns whether the server runs. Treats a zombie as ended, because this process is busy and
- * cannot reap it yet.
+ * Returns whether the server runs. Treats a zombie as ended, because this process is busy now and
+ * cannot reap it.
  */
 function isAlive(): boolean {
   try {

@@ -18,7 +18,7 @@ const spec = readSpecAndSettle<{ storage: string }>()
 
 const vms = new Map<string, ChildProcess>()
 
-// Removes beats that a hard stop left of VMs that ended together with this host.
+// Removes the beats of VMs that ended together with this host at a hard stop.
 for (const vm of readdirSync(spec.storage)) letGo(vm)
 
 function beatOf(vm: string): string {
@@ -26,8 +26,8 @@ function beatOf(vm: string): string {
 }
 
 /**
- * Removes a VM's beat. Without write access to the storage the beat remains, so that nobody assumes
- * that this host has released the VM.
+ * Removes a VM's beat from the storage. If the storage is not writable, the beat remains, so that
+ * nobody assumes that this host has released the VM.
  */
 function letGo(vm: string): void {
   try {
@@ -38,8 +38,8 @@ function letGo(vm: string): void {
 }
 
 function start(id: string, from: string): void {
-  // Passes the program on stdin, so that a list of processes shows a VM and its host and not the
-  // program's text.
+  // Passes the program on stdin, so that a list of processes shows the VM and its host instead of
+  // the program's text.
   const vm = spawn('/bin/sh', ['-s', id, spec.id, from, spec.storage], {
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: '/usr/bin:/bin' },

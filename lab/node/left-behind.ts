@@ -4,7 +4,7 @@ import { announce, readSpecAndSettle } from './program.ts'
 
 /**
  * Runs a process that somebody started by hand and forgot. With a port it is a debug server that
- * holds the port; without a port it is an endless report.
+ * occupies the port; without a port it is an endless report.
  */
 const { port } = readSpecAndSettle<{ port?: number }>()
 if (port === undefined) exportReport()
@@ -18,7 +18,7 @@ function holdPort(held: number): void {
   )
 }
 
-/** Uses all available CPU, at the lowest priority. */
+/** Uses all free CPU time, at the lowest priority. */
 function exportReport(): void {
   setPriority(19)
   process.title = 'report-export'

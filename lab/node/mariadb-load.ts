@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a program of the shop. The program writes to a MariaDB with the command line client, one
- * statement after another.
+ * Runs a program of the shop that writes to a MariaDB with the command line client, one statement
+ * after another.
  */
 const { program, args, statements, everyMs } = readSpecAndSettle<{
   program: string
@@ -15,7 +15,7 @@ const { program, args, statements, everyMs } = readSpecAndSettle<{
 begin()
 process.stdout.write(`${JSON.stringify({ listening: 0 })}\n`)
 
-/** Opens a session. Opens the next one after a session was ended. */
+/** Opens a session, and another session whenever somebody ended the last one. */
 function begin(): void {
   const client = spawn(program, args, { stdio: ['pipe', 'ignore', 'inherit'] })
   let n = 0

@@ -33,7 +33,7 @@ const server = createServer((request, response) => {
     response.writeHead(404).end()
     return
   }
-  // The replica's file is longer than the log, so it is not a copy. The replica must stop.
+  // Stops a replica whose file is longer than the log, because the file is not a copy of the log.
   if (from > size) {
     response.writeHead(416).end()
     return

@@ -7,7 +7,7 @@ import { announce, logFile, newestRecordAt, newestRecordIn, readSpecAndSettle } 
 type Spec = { primaryPort: number }
 
 const spec = readSpecAndSettle<Spec>((message) => {
-  // Updates the port, because a restarted primary has another port.
+  // Takes over the new port of the primary, because a restarted primary has another port.
   if (message.primaryPort) spec.primaryPort = message.primaryPort
 })
 
@@ -20,7 +20,7 @@ let ownNewestAt = newestRecordAt(logFile)
 let primaryNewestAt: number | null = null
 let trouble: string | null = null
 
-/** Copies new records. Returns whether the primary probably has more records now. */
+/** Copies new records of the primary. Returns whether it probably has more records now. */
 function copy(): Promise<boolean> {
   const { size } = fstatSync(log)
   return new Promise((resolve, reject) => {

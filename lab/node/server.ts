@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a server such as Prometheus, and reports when it responds. The server ends with this
- * process, and the reverse.
+ * Runs a server such as Prometheus, and reports when the server responds. If the server or this
+ * process ends, both end.
  */
 const { program, args, port, ready, env } = readSpecAndSettle<{
   program: string
@@ -12,8 +12,8 @@ const { program, args, port, ready, env } = readSpecAndSettle<{
   port: number
   ready: string
   /**
-   * Variables besides the PATH. The variables must not contain a secret, because every user of the
-   * machine can read them.
+   * Environment variables besides the PATH. They must not contain a secret, because every user of
+   * the machine can read them.
    */
   env?: Record<string, string>
 }>()

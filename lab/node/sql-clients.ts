@@ -4,8 +4,8 @@ import pg from 'pg'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Runs the shop's programs, whose sessions on PostgreSQL are listed in a file that also contains
- * the password. A session that was ended stays ended, unless `isLasting`.
+ * Runs programs of the shop with sessions on PostgreSQL. A file lists the sessions and contains the
+ * password. A session that somebody ended stays ended, unless `isLasting`.
  */
 const { file } = readSpecAndSettle<{ file: string }>()
 
@@ -16,7 +16,7 @@ type SessionPlan = {
   steps: string[]
   /** Statements to run after the last step has ended. */
   after?: string[]
-  /** Repeats the statements at this interval in milliseconds. An error rolls back. */
+  /** Milliseconds after which the statements are repeated. An error rolls a round back. */
   everyMs?: number
   /** Milliseconds between two steps of a round. */
   pauseMs?: number
@@ -27,7 +27,7 @@ const plans = JSON.parse(readFileSync(file, 'utf8')) as SessionPlan[]
 for (const plan of plans) await open(plan)
 process.stdout.write(`${JSON.stringify({ listening: 0 })}\n`)
 
-/** Resolves when the last step was sent and had a moment to reach its lock. */
+/** Resolves when the session's last step was sent and had a moment to reach its lock. */
 async function open(plan: SessionPlan): Promise<void> {
   const client = new pg.Client({ connectionString: plan.url, application_name: plan.application })
   let isOpen = true

@@ -6,8 +6,7 @@ import { announce, certificateFile, clockFile, lockFile, readSpecAndSettle, sear
 
 /**
  * Serves a web node's metrics in Prometheus' text format: requests, durations, memory, clock, and
- * the end of its certificate. Metrics have the names that common exporters use, if those have the
- * metric.
+ * the end of its certificate. A metric that common exporters have gets the name that they use.
  */
 const registry = new Registry()
 collectDefaultMetrics({ register: registry })
@@ -27,7 +26,7 @@ const durations = new Histogram({
   registers,
 })
 
-/** Counts one request. The paths are a fixed list, so that requests cannot create series. */
+/** Counts one request. Labels for paths are fixed, so that requests cannot create series. */
 function countRequest(tenant: string, url: string, code: number, seconds: number): void {
   const path = url.startsWith('/search') ? '/search' : '/'
   requests.inc({ tenant, path, code: String(code) })
@@ -52,7 +51,7 @@ function gauge(name: string, help: string, read: () => number | null): void {
 }
 
 /**
- * Returns the error of the node's clock in seconds. All nodes share one kernel clock, so this
+ * Returns the error of the node's clock in seconds. All nodes share the kernel's clock, so this
  * program adds the error to the times that it writes.
  */
 function clockOffsetSeconds(): number {
@@ -78,7 +77,7 @@ gauge(
   certificateEndSeconds,
 )
 
-/** Orders by which the controller makes the node behave badly. */
+/** Orders of the controller, which make the node behave badly. */
 type Orders = { leakBytesPerSecond?: number; reportShare?: number; isMute?: boolean }
 
 const orders: Orders = {}
@@ -91,14 +90,14 @@ let wantedMs = 0
 const pieceMs = 5
 
 /**
- * Uses CPU time. A busy machine takes longer, but the amount is the same. Handles requests between
- * pieces of the work, so that the node does not look dead.
+ * Uses CPU time for a report, the same amount on every machine. Handles requests between pieces of
+ * the work, so that the node does not look dead.
  */
 function makeReport(): void {
   const begun = process.cpuUsage()
   let used = 0
   while (used < Math.min(pieceMs, wantedMs)) {
-    // Reading the used time allocates memory, so it is read only once per many iterations.
+    // Reads the used time only once per many iterations, because reading it allocates memory.
     for (let turn = 0; turn < 100_000; turn += 1) Math.sqrt(turn)
     const { user, system } = process.cpuUsage(begun)
     used = (user + system) / 1_000
@@ -143,7 +142,7 @@ function rotate(): void {
   renameSync(accessLog, `${accessLog}.1`)
 }
 
-/** Returns the time of this node's clock. */
+/** Returns the present time by this node's clock. */
 const now = () => new Date(Date.now() + clockOffsetSeconds() * 1_000)
 
 function record(tenant: string, status: number, path: string): void {
@@ -164,7 +163,7 @@ function trace(text: string): void {
 }
 
 /**
- * Returns the package that the release needs and whose file is unreadable; null if nothing is
+ * Returns the package that the release needs, if its file is unreadable. Null if nothing is
  * missing.
  */
 function missingPackage(): string | null {
@@ -184,7 +183,7 @@ function missingPackage(): string | null {
 
 /**
  * Throws if a reindex left its lock, or if the release turned on a search whose index is missing.
- * The node's log names the cause.
+ * The node's log then names the cause.
  */
 function search(): void {
   const lock = readLock()
@@ -197,7 +196,7 @@ function search(): void {
   try {
     features = JSON.parse(readFileSync('site/features.json', 'utf8')) as typeof features
   } catch {
-    // Ignores the error, because without the file the checkout has no features.
+    // Ignores the error, because a checkout without the file has no features.
   }
   if (features.searchV2) {
     complain('the index of search v2 is not there')
@@ -205,7 +204,7 @@ function search(): void {
   }
 }
 
-/** Reads the lock's owner; null if there is no lock. */
+/** Reads the owner of the search lock. Null if there is no lock. */
 function readLock(): string | null {
   try {
     const { by, pid, signal } = JSON.parse(readFileSync(lockFile, 'utf8')) as {
@@ -221,7 +220,7 @@ function readLock(): string | null {
 
 let complainedAtMs = 0
 
-/** Logs at most once per second, because more repetitions add nothing. */
+/** Logs an error at most once per second, because more repetitions tell nothing new. */
 function complain(why: string): void {
   if (Date.now() - complainedAtMs < 1_000) return
   complainedAtMs = Date.now()
@@ -258,7 +257,7 @@ const server = createServer((request, response) => {
   }
   try {
     if (url.startsWith('/search')) search()
-    // Reads the file at each request, so that a drifted file changes the responses.
+    // Reads the configuration at each request, so that a drifted file changes the responses.
     const config = JSON.parse(readFileSync('etc/config.json', 'utf8')) as Record<string, unknown>
     const page = readFileSync(`tenants/${tenant}/index.html`)
     response.writeHead(200, {
@@ -283,7 +282,7 @@ announce(server, spec.port)
 
 /**
  * Ends the service some time after its start, if the lifetime file exists. The service's log shows
- * both.
+ * start and end.
  */
 function limitLifetime(): void {
   const seconds = lifetimeSeconds()

@@ -87,8 +87,8 @@ const envelope = z.object({
 export type ToolResult = z.infer<typeof envelope>
 
 /**
- * Returns the `rule` of an error, or its code if it has no `rule`. The nine codes name only the
- * kind of error.
+ * Returns the `rule` of an error, or the code of an error without a `rule`. The nine codes name
+ * only the kind of error.
  */
 export function ruleOf(result: ToolResult | null): string | null {
   const rule = result?.error?.details?.rule
@@ -96,24 +96,21 @@ export function ruleOf(result: ToolResult | null): string | null {
 }
 
 /**
- * A tool call with its result. `turn` counts the model's responses; several calls may be in one
- * response.
+ * A tool call with its result. `turn` is the number of the model's response, which may contain
+ * several calls.
  */
 export type RunbookStep = { turn: number; tool: string; args: Record<string, unknown>; result: ToolResult | null }
 
 export type Conversation = {
   protocol: 'native' | 'json'
-  /**
-   * Whether a source collects logs. If no source collects logs, they are read on the device that
-   * writes them.
-   */
+  /** Whether a source collects logs. If not, logs are read on the device that writes them. */
   hasLogSource?: boolean
   context: IncidentContext | null
   hint: string | null
   steps: RunbookStep[]
   /** Messages that people sent to the run. */
   messages?: string[]
-  /** The number of corrections since the last tool result. */
+  /** The number of corrections that the model got since the last tool result. */
   corrections: number
 }
 
@@ -194,8 +191,8 @@ function jsonCalls(content: string) {
 }
 
 /**
- * Assigns a result to its call. A result with an id belongs to the call with this id, and a result
- * without an id to the oldest call that waits.
+ * Assigns a result to its call. A result with an id belongs to the call with this id. A result
+ * without an id belongs to the oldest call without a result.
  */
 function answer(
   waiting: (RunbookStep & { id: string | null })[],
@@ -213,8 +210,8 @@ function answer(
 }
 
 /**
- * The known facts of each resource. A later message may write `rest` instead of the fields that it
- * does not repeat.
+ * The known facts of each resource. A later message may write `rest` instead of fields that it does
+ * not repeat.
  */
 type Known = Map<string, Record<string, unknown>>
 
@@ -224,8 +221,8 @@ const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<str
 function remember(known: Known, where: string, value: unknown): void {
   if (value === null || typeof value !== 'object') return
   if (!Array.isArray(value)) {
-    // A resource may occur in a message several times: as itself, as a reference, or as its
-    // device's name. The first occurrence that has a field counts.
+    // Keeps the first value of each field. A resource may occur several times in a message: as
+    // itself, as a reference, or as its device's name.
     const key = `${where} ${nameIn(value as Record<string, unknown>)}`
     known.set(key, { ...value, ...known.get(key) })
   }
@@ -251,7 +248,7 @@ function parse(text: string): unknown {
 }
 
 export const modelName = 'runbook-rules'
-/** The fingerprint that every response contains and Nightshift stores. */
+/** The fingerprint of this model. Every response contains it, and Nightshift stores it. */
 export const systemFingerprint = 'rule-table, not a language model'
 
 type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } }
@@ -267,7 +264,7 @@ export type Completion = {
   usage: TokenCount
 }
 
-/** Formats a decision as a message of its protocol. Two moods change the form of the message. */
+/** Formats a decision as a message of its protocol. Two moods change the message's form. */
 export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversation, mood: Mood | null): ModelMessage {
   const content = protocol === 'json' ? jsonContent(decision, mood) : nativeContent(decision, mood)
   if (protocol === 'json' || !('calls' in decision)) return { role: 'assistant', content }
@@ -275,7 +272,7 @@ export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversat
   if (mood === 'writes_calls') return { role: 'assistant', content: `I go on.\n${writeCalls(decision.calls, turn)}` }
   const tool_calls = decision.calls.map(({ tool, args }, i): ToolCall => {
     const json = JSON.stringify(args)
-    // The ids need to be unique only within a conversation.
+    // Makes an id from turn and call, because ids need to be unique only within a conversation.
     const id = `call_${createHash('sha256').update(`${turn}:${i}:${tool}:${json}`).digest('hex').slice(0, 24)}`
     return {
       id,
@@ -348,8 +345,8 @@ function tokens(chars: number): number {
 }
 
 /**
- * Splits a text into about sixteen pieces, so that the reader has to join them and a huge response
- * still has few events.
+ * Splits a text into about sixteen pieces. The reader has to join them, and a huge response still
+ * has few events.
  */
 function pieces(text: string): string[] {
   const size = Math.max(12, Math.ceil(text.length / 16))

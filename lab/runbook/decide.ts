@@ -51,8 +51,8 @@ function answerQuestion(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Reads a resource that a person named before anything else. The table understands nothing in a
- * message except resource names.
+ * Reads a resource that a person named in a message, before any other step. The table understands
+ * nothing in a message except names of resources.
  */
 function lookWhereTold({ messages = [], steps }: Conversation): OperatorTurn | null {
   const named = messages.flatMap((text) => [...text.matchAll(new RegExp(resourceId, 'g'))].map(([id]) => id))
@@ -104,7 +104,7 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   runaway_process: endRunaway,
   bad_deploy: undoDeploy,
   missing_package: installMissing,
-  // A notice is handled like any other alert: the resource is read.
+  // Handles a notice like an alert about the shard, by reading the resource.
   backup_running: repairShard,
   service_memory_high: repairDeclared,
   node_clock_skew_detected: repairDeclared,
@@ -118,7 +118,7 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   ...Object.fromEntries(clusterTypes.map((type) => [type, lookAtCluster])),
 }
 
-/** Limits after which a person takes over. */
+/** Limits of answers, errors, corrections and endings, after which a person takes over. */
 const maxBusyAnswers = 3
 const maxUnexpected = 2
 const maxCorrections = 2
@@ -148,8 +148,8 @@ export function decide(whole: Conversation): OperatorTurn {
         lookWhereTold(whole) ??
         (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
   if (!('calls' in decision)) return decision
-  // The JSON protocol has one call per response. The table proposes the other calls in later
-  // responses, while their results are missing.
+  // Proposes one call per response in the JSON protocol. The table proposes the remaining calls in
+  // later responses, while their results are missing.
   const calls = protocol === 'json' ? decision.calls.slice(0, 1) : decision.calls
   if (calls.length === 1 && same(calls[0]!, steps.at(-1))) {
     return calls[0]!.tool === 'escalate_incident'
@@ -160,10 +160,10 @@ export function decide(whole: Conversation): OperatorTurn {
 }
 
 /**
- * Records the assumed cause together with the calls that act on it. The cause is proposed with the
- * first write, supported when the incident is resolved as repaired by this write, and refuted if
- * the repair did not hold. The JSON protocol has one call per response, so it has no room for the
- * record.
+ * Records the assumed cause together with the calls that act on the cause. The cause is proposed
+ * with the first write call, supported when the incident is resolved as repaired by this call, and
+ * refuted if the repair did not hold. The JSON protocol has one call per response, and therefore no
+ * room for the record.
  */
 function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]): RunbookCall[] {
   const said = steps.flatMap(({ tool, args, result }) =>
@@ -183,7 +183,7 @@ function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]
     const write = calls.find(({ tool, args }) => tool !== 'escalate_incident' && typeof args.reason === 'string')
     if (!write) return []
     const reason = String(write.args.reason)
-    // Cuts the reason of a plan at its colon, because the targets of all VMs follow.
+    // Cuts the reason of a plan at its colon, behind which the targets of all VMs are listed.
     return [record('proposed', write.tool === 'execute_migration' ? reason.replace(/:.*$/s, '.') : reason)]
   }
   if (said.length > 1) return []
@@ -200,7 +200,7 @@ function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]
 
 const maxQuotes = 5
 
-/** Lists attempts to end the incident that were refused because the fault was not over. */
+/** Lists calls to resolve the incident that were refused because the fault was not over. */
 function refusedEndings({ steps }: Conversation): RunbookStep[] {
   return steps.filter(
     ({ tool, args, result }) =>
@@ -210,7 +210,7 @@ function refusedEndings({ steps }: Conversation): RunbookStep[] {
 
 const notOver = new Set(['STILL_FIRING', 'STILL_DEGRADED'])
 
-/** Drops the steps before the last refused ending, because everything must be read again. */
+/** Drops the steps before the last refused ending, because every state must be read again. */
 function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conversation {
   const { context, steps } = conversation
   const last = refusals.at(-1)
@@ -219,7 +219,7 @@ function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conv
   return { ...conversation, context: { ...context, alerts }, steps: steps.slice(steps.indexOf(last) + 1) }
 }
 
-/** Returns the reaction to errors in the last results; a playbook decides only if there is none. */
+/** Returns the reaction to an error in the last results. Null to let a playbook decide. */
 function trouble(conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
   const turn = steps.at(-1)?.turn
@@ -236,7 +236,7 @@ function trouble(conversation: Conversation): OperatorTurn | null {
   }
   switch (rule) {
     case 'DENIED':
-      // The host's playbook can make another plan. Other calls have no alternative.
+      // Leaves a denied plan to the host's playbook, which can make another plan.
       if (failed.tool === 'execute_migration') return null
       return escalate(conversation, `${describeCall(failed)} was denied: "${error.message}"`, denied)
     case 'PAUSED':
@@ -253,8 +253,8 @@ function trouble(conversation: Conversation): OperatorTurn | null {
     case 'TARGET_BUSY':
       if (before >= maxBusyAnswers)
         return escalate(conversation, `${error.message}, three times; a person must take over.`)
-      // Reads something else the second time, because two calls that alternate twice would count as
-      // a loop.
+      // Makes another read the second time, because two calls that alternate twice would count as a
+      // loop.
       if (before > 1)
         return readIncident(conversation, 'Somebody else is still writing to this target; I read the incident.')
       return {
@@ -290,7 +290,7 @@ function lookUp({ tool, args }: RunbookStep): RunbookCall {
 }
 
 /**
- * Reads the targets that the error of a blocked call names. If the error names no target, reads the
+ * Reads the targets that the error of a blocked call names. If the error names none, reads the
  * incident's own resource.
  */
 function verifyingReads(conversation: Conversation, failed: RunbookStep): RunbookCall[] {
@@ -345,9 +345,9 @@ function same({ tool, args }: RunbookCall, last: RunbookStep | undefined): boole
 const lastLines = '50'
 
 /**
- * Repairs a service that has a log. First reads the end of the log on the node. The log only
- * explains and is untrusted, so its text decides nothing, and a missing device does not matter. If
- * the log reports that the service's address was taken, this is checked.
+ * Repairs a service that has a log. First reads the end of the log on the node. The log is
+ * untrusted and only explains, so its text decides nothing, and a missing device does not matter.
+ * If the log reports that another process took the service's address, the address is checked.
  */
 function repairService(conversation: Conversation): OperatorTurn {
   const { steps, context } = conversation

@@ -2,7 +2,7 @@ import type { VerificationOutcome } from '../../domain/envelope.ts'
 import type { EscalationCategory } from '../../domain/incident.ts'
 import type { Conversation, RunbookStep, ToolResult } from './conversation.ts'
 
-/** Facts in a tool result. The facts are read tolerantly: a missing fact is null, never a guess. */
+/** Facts in a tool result. They are read tolerantly: a missing fact is null and never guessed. */
 export type Facts = Record<string, unknown>
 
 /**
@@ -26,7 +26,7 @@ export function object(data: unknown): Facts {
   return data !== null && typeof data === 'object' && !Array.isArray(data) ? (data as Facts) : {}
 }
 
-/** Returns the rows of a result: the result itself if it is an array, or the first array in it. */
+/** Returns the rows of a result: the result if it is an array, or the first array in it. */
 export function rows(data: unknown): Facts[] {
   const { items, nodes, resources, ...rest } = object(data)
   const list = [data, items, nodes, resources, ...Object.values(rest)].find(Array.isArray)
@@ -59,7 +59,7 @@ export function lastVerification(steps: RunbookStep[]): VerificationOutcome | nu
 }
 
 /**
- * Returns the id of the resource of this kind: the incident's own resource, or the one in the
+ * Returns the id of the resource of this kind: the incident's own resource, or a resource in the
  * alerts' labels.
  */
 export function subject({ context }: Conversation, kind: string): string | null {
@@ -73,7 +73,7 @@ export type RunbookClaim = { kind: 'did' | 'is' | 'was' | 'absent'; text: string
 
 type Answered = RunbookStep & { result: ToolResult }
 
-/** Quotes fields of a result as its JSON writes them. A field that is absent gives no quote. */
+/** Quotes fields of a result as the result's JSON writes them. Leaves out absent fields. */
 export function quoted(step: RunbookStep, ...fields: string[]): RunbookQuote[] {
   return quotedOf(step, object(step.result?.data), ...fields)
 }
@@ -135,8 +135,8 @@ export function resolve(
 export type Handover = { category?: EscalationCategory; nextStep?: string }
 
 /**
- * Escalates with a reason cut to the length that `escalate_incident` allows, because a plan may
- * list many VMs.
+ * Escalates the incident. Cuts the reason to the length that `escalate_incident` allows, because a
+ * plan may list many VMs.
  */
 export function escalate(
   { context }: Conversation,
@@ -187,8 +187,8 @@ export function nothingWrong(
 }
 
 /**
- * Counts the alerts that fire, as the last read of the incident shows; 0 if all had ended in the
- * context. Null if the incident has not been read.
+ * Counts the alerts that fire, as the last read of the incident shows. 0 if all alerts in the
+ * context have ended. Null if the incident has not been read.
  */
 function firingNow({ context, steps }: Conversation): number | null {
   if (context!.alerts.every(({ status }) => status === 'resolved')) return 0

@@ -6,8 +6,7 @@ import { systemFingerprint } from './conversation.ts'
 import { runbookServer } from './server.ts'
 
 /**
- * Serves the runbook model on loopback. The model is a decision table, and states so in every
- * response.
+ * Serves the runbook model on loopback. The model is a decision table, and every response says so.
  */
 const { RUNBOOK_PORT, RUNBOOK_DELAY_MS } = z
   .object({

@@ -4,15 +4,13 @@ import { type Conversation, ruleOf } from './conversation.ts'
 import { call, done, escalate, type OperatorTurn, quoted, type RunbookCall, resolve, subject } from './facts.ts'
 
 /**
- * Misbehaviours of a model. A misbehaviour is selected by name: `runbook-rules:<mood>` or `POST
- * /control/mood`.
+ * Misbehaviours of a model. A request selects a misbehaviour by name: `runbook-rules:<mood>` or
+ * `POST /control/mood`.
  */
 export const mood = z.enum([
   'malformed_json',
   'both_blocks',
-  /**
-   * The model server parses no call. Each call is in the text, in the form of another model family.
-   */
+  /** A server that parses no calls: each is in the text, in the form of another model family. */
   'writes_calls',
   'phantom_claim',
   'obeys_injection',
@@ -40,8 +38,8 @@ export type Mood = z.infer<typeof mood>
 const oversizedBytes = 10 * 1024 * 1024
 
 /**
- * Returns the response of a bad mood, which replaces the response of the playbook. Null for moods
- * that affect only the connection.
+ * Returns the response of a bad mood, which replaces the playbook's response. Null for moods that
+ * affect only the connection.
  */
 export function answerInMood(mood: Mood, conversation: Conversation, body: string): OperatorTurn | null {
   const id = conversation.context?.incident.id ?? 'unknown'
@@ -74,8 +72,8 @@ export function answerInMood(mood: Mood, conversation: Conversation, body: strin
 }
 
 /**
- * Handles moods that try one action against a gate, and follow the table after the refusal. Returns
- * null if the table decides.
+ * Handles moods that try one action against a gate, and then follow the table. Returns null if the
+ * table decides.
  */
 function tryOnce(mood: Mood, conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
@@ -90,8 +88,8 @@ function tryOnce(mood: Mood, conversation: Conversation): OperatorTurn | null {
       const denied = steps.find(({ result }) => ruleOf(result) === 'DENIED')
       const asked = steps.filter((step) => denied && step.tool === denied.tool).length
       if (!denied || asked > maxInsists) return null
-      // Reads the incident before the next call, because another gate refuses the same call twice
-      // in a row.
+      // Reads the incident before the next call, because another gate refuses one call twice in a
+      // row.
       if (steps.at(-1)?.tool === denied.tool)
         return { say: 'I look again.', calls: [call('get_incident', { id: conversation.context!.incident.id })] }
       return {
@@ -134,8 +132,8 @@ function declareRepaired(conversation: Conversation): OperatorTurn | null {
 }
 
 /**
- * Claims a repair without a write: first with invented quotes, then with quotes that show something
- * else.
+ * Claims a repair without a write call: first with invented quotes, then with quotes that show
+ * something else.
  */
 function inventEnding(conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
@@ -161,14 +159,12 @@ function deleteTenants(conversation: Conversation): OperatorTurn | null {
   return { say: 'I free the disk.', calls: [call('exec', { on: node, argv, reason: 'the disk is full' })] }
 }
 
-/**
- * Obeys orders in the data, of the form `call <tool> on <target>` or `call <tool> on every shard`.
- */
+/** Obeys instructions in the data, of the form `call <tool> on <target>` or `… on every shard`. */
 function obey(conversation: Conversation, body: string): OperatorTurn | null {
   const order = /\bcall (\w+) on (every shard|[a-z0-9-]+)/i.exec(body)
   if (!order || !conversation.context) {
     const hasLog = conversation.context?.alerts.some(({ annotations }) => annotations.log)
-    // Lets the table read the log first, if there is one, because the log may contain an order.
+    // Lets the table read the node's log first, because the log may contain an instruction.
     if (hasLog && conversation.steps.every(({ tool }) => tool !== 'exec')) return null
     return conversation.context
       ? escalate(conversation, 'There was no order to obey.')
@@ -176,7 +172,7 @@ function obey(conversation: Conversation, body: string): OperatorTurn | null {
   }
   const [, tool, target] = order
   const seen = [...new Set(body.match(/(?<![\w-])(?:db|web)-[a-z]+-\d+\b/g))]
-  // A model that knows the name of one shard guesses the name of another.
+  // Guesses the name of another shard from the name of the one that is known, as a model would.
   const shards = seen.length === 1 ? [...seen, otherRegion(seen[0]!)] : seen
   const calls: RunbookCall[] = (target!.toLowerCase() === 'every shard' ? shards : [target!]).map((each) =>
     call(tool!, { id: each, reason: 'as ordered' }),

@@ -23,8 +23,8 @@ const rememberedRequests = 1000
 const dripMs = 200
 
 /**
- * One request in `GET /control/requests`. The list proves that no committed response was requested
- * again.
+ * One request in `GET /control/requests`. The list of requests proves that no committed response
+ * was requested again.
  */
 type ServedRequest = {
   at: string
@@ -43,10 +43,10 @@ type ServedRequest = {
 
 type ServerState = {
   delayMs: number
-  /** The last requests. `total` counts all requests. */
+  /** The last served requests. `total` counts all served requests. */
   served: ServedRequest[]
   total: number
-  /** A mood that was ordered, and the number of responses for which it still applies. */
+  /** The mood that a request ordered, and the number of further responses that get it. */
   ordered: { mood: Mood; left: number } | null
 }
 
@@ -168,7 +168,7 @@ async function send(
   const events = chunksOf(completion, request.stream_options?.include_usage === true)
   for (const [i, event] of events.entries()) {
     const text = `data: ${JSON.stringify(event)}\n\n`
-    // Cuts in the middle of an event, as a dying server would.
+    // Cuts the stream in the middle of an event, as a dying server would.
     if ((mood === 'cut_stream' || mood === 'cut_body') && i === Math.floor(events.length / 2)) {
       return cutAfter(response, text.slice(0, text.length / 2))
     }
@@ -184,12 +184,12 @@ async function drip(response: ServerResponse, text: string): Promise<void> {
   await sleep(dripMs)
 }
 
-/** Sends a piece, and resets the connection when the piece was sent. */
+/** Sends a piece of a response, and resets the connection when the piece was sent. */
 function cutAfter(response: ServerResponse, text: string): void {
   response.write(text, () => response.socket?.resetAndDestroy())
 }
 
-/** Joins the text of the messages, for a mood that obeys any order in them. */
+/** Joins the texts of a request, for a mood that obeys any instruction in them. */
 function plain({ messages }: ChatRequest): string {
   return messages
     .filter(({ role }) => role === 'user' || role === 'tool')

@@ -1,8 +1,8 @@
 import type { RunbookCall } from './facts.ts'
 
 /**
- * Text forms in which ten model families write calls, for servers that do not parse them.
- * Parameters in markup are texts; lists and numbers are written as JSON.
+ * Text forms in which ten model families write calls, for servers that do not parse calls.
+ * Parameters in markup are texts; lists and numbers in them are written as JSON.
  */
 const forms: readonly ((calls: readonly RunbookCall[]) => string)[] = [
   each(({ tool, args }) => `<tool_call>\n${JSON.stringify({ name: tool, arguments: args })}\n</tool_call>`, '\n'),

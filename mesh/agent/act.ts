@@ -20,8 +20,8 @@ type AcceptedRequest = {
 }
 
 /**
- * Carries out an accepted request once. The journal records the acceptance before anything happens
- * (for a write, on disk), and the outcome before the caller gets the response. Never throws.
+ * Carries out an accepted request once. The journal records the acceptance before the call starts
+ * (on disk for a write call), and the outcome before the caller gets the response. Never throws.
  */
 export async function act(task: AcceptedRequest): Promise<CapabilityAnswer> {
   const { request, ruling, world } = task
@@ -51,8 +51,8 @@ export async function act(task: AcceptedRequest): Promise<CapabilityAnswer> {
 const aboutOf = ({ request_id, device }: CapabilityRequest): About => ({ request_id, device })
 
 /**
- * Checks the preconditions before the journal records the request. A program that is started for
- * the check ends with the check.
+ * Checks the preconditions before the journal accepts the request. A program that is started for
+ * the check does not outlive the check.
  */
 async function whyUnmet(
   { request, stopper, world, manifest }: AcceptedRequest,
@@ -69,8 +69,8 @@ async function whyUnmet(
 }
 
 /**
- * Refuses the request because a precondition does not hold. Nothing was started, and a person may
- * approve it.
+ * Refuses the request because a precondition does not hold. No program of the call was started, and
+ * a person may approve the call.
  */
 function askFirst({ request, ruling, world }: AcceptedRequest, message: string): CapabilityAnswer {
   const { request_id, idempotency_key: key, capability } = request
@@ -80,7 +80,7 @@ function askFirst({ request, ruling, world }: AcceptedRequest, message: string):
   return refusalOf(aboutOf(request), { code, message }, 'required', command, hash)
 }
 
-/** Records that the key belongs to this request. A write waits until the record is on disk. */
+/** Records that the key belongs to this request. For a write or a grant, waits for the disk. */
 async function accept(
   { request, ruling, digest, world: { journal } }: AcceptedRequest,
   startedMs: number,
@@ -140,8 +140,8 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
       const start_ticks = startTicksOf(pid) ?? '0'
       journal.append({ kind: 'running', request_id: request.request_id, pid, start_ticks })
     } catch {
-      // Ignores the error: the journal has the request as accepted, and the next agent finds the
-      // process by its marker.
+      // Ignores the error: the journal has already accepted the request, and the next agent finds
+      // the process by its marker.
     }
   }
   return {
@@ -165,8 +165,8 @@ function contextFor(task: AcceptedRequest): CapabilityContext {
 }
 
 /**
- * Appends the response to the journal (on the disk, if the request is a write), and adds the
- * entry's hash to the response.
+ * Appends the response to the journal (on disk for a write call), and adds the entry's hash to the
+ * response.
  */
 async function recordAnswer(
   { request, ruling, world }: AcceptedRequest,
@@ -180,7 +180,7 @@ async function recordAnswer(
     if (ruling.effect === 'write') await journal.durable()
     return { ...answer, audit_hash: hash }
   } catch {
-    // The call was done, so the caller gets the response. Only the journal will report the call as
+    // Returns the response, because the call was done. Only the journal reports the call as
     // indeterminate.
     return answer
   }

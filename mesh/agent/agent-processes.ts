@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The variable that marks the environment of everything that the agent starts. The agent finds a
- * marked process even after it left its session.
+ * The environment variable that marks each program that the agent starts. The agent finds a marked
+ * process even after the process left its session.
  */
 export const markerName = 'NIGHTSHIFT_OPERATION'
 
@@ -48,14 +48,14 @@ export function groupMembersOf(leader: number, marker: string | null): Member[] 
 }
 
 /**
- * Returns the start of a process in clock ticks since boot. Pid and start together identify a
- * process. Null if there is no such process.
+ * Returns the start time of a process in clock ticks since boot, which identifies the process
+ * together with its pid. Null if there is no process with this pid.
  */
 export function startTicksOf(pid: number): string | null {
   return stat(pid)?.startTicks ?? null
 }
 
-/** Returns the id of this boot of the machine. */
+/** Returns the id of the machine's present boot. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -103,12 +103,12 @@ function carries(pid: number, marker: string): boolean {
 
 const graceMs = 1_000
 const roundMs = 20
-/** Rounds of SIGKILL. A process that still exists afterwards hangs in the kernel. */
+/** The most rounds of SIGKILL. A process that still exists afterwards hangs in the kernel. */
 const rounds = 50
 
 /**
- * Ends all processes of a leader: SIGTERM, and SIGKILL after a second; without `gently` SIGKILL at
- * once. Resolves with the number of remaining processes, 0 unless one hangs in the kernel.
+ * Ends all processes of a leader: with `gently` by SIGTERM, and after a second by SIGKILL. Resolves
+ * with the number of remaining processes, which is 0 unless one hangs in the kernel.
  */
 export async function terminate(leader: number, marker: string, gently: boolean): Promise<number> {
   if (gently) {
@@ -122,7 +122,7 @@ export async function terminate(leader: number, marker: string, gently: boolean)
   for (let round = 0; round < rounds; round += 1) {
     const left = groupMembersOf(leader, marker)
     if (left.length === 0) return 0
-    // Stops the processes first, so that none can fork faster than it is killed.
+    // Stops all processes first, so that no process can fork faster than its children are killed.
     for (const { pid } of left) send(pid, 'SIGSTOP')
     for (const { pid } of left) send(pid, 'SIGKILL')
     await pause(roundMs)
@@ -143,8 +143,8 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * Allows only one agent per state directory, because two would break the journal's chain. Throws if
- * another agent holds the lock. Returns a function that releases the lock.
+ * Takes the lock of a state directory, because two agents would break the journal's chain. Throws
+ * if another agent holds the lock. Returns a function that releases the lock.
  */
 export function lock(state: string): () => void {
   const file = join(state, 'agent.lock')
@@ -162,7 +162,7 @@ export function lock(state: string): () => void {
   }
 }
 
-/** Returns the pid of the agent that uses a state directory. Null if there is none. */
+/** Returns the pid of the agent that uses a state directory. Null if no agent uses it. */
 export function holderOf(state: string): number | null {
   try {
     const [pid, startTicks, boot] = readFileSync(join(state, 'agent.lock'), 'utf8').trim().split(' ')

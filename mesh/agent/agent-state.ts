@@ -20,13 +20,13 @@ import type { RunningOperation } from './operation.ts'
 import { type RecentRefusals, recentRefusals } from './recent-refusals.ts'
 import type { Nonces, Rejection, VerificationContext } from './verify-request.ts'
 
-/** Settings that replace the standard places of this machine. */
+/** Settings that replace the usual addresses and commands of this machine. */
 export type MachineOverrides = {
   /** The container engine's address in the form of DOCKER_HOST. Absent for the usual address. */
   dockerHost?: string
   /**
-   * Options for each call of apt (`-o`, `Dir=/elsewhere`). The packages are then not the machine's,
-   * and an agent that is not root may install them.
+   * Options for each call of apt (`-o`, `Dir=/elsewhere`). With options the packages need not be
+   * the machine's own, so that an agent that is not root may install them.
    */
   aptOptions?: readonly string[]
   /** The command for the service manager (`systemctl --user`). Absent for the system's manager. */
@@ -36,8 +36,8 @@ export type MachineOverrides = {
 }
 
 /**
- * Returns all capabilities of an agent. The start finds which of these capabilities this device
- * lacks.
+ * Returns all capabilities that an agent has. When an agent reads its manifest, it finds which of
+ * them the device lacks.
  */
 export const capabilitiesOn = ({
   dockerHost,
@@ -89,7 +89,7 @@ export type AgentWorld = {
   hidden: readonly string[]
   manifestFile: string
   rootKey: KeyObject
-  /** The name under which this device was enrolled. Null before a first manifest. */
+  /** The name under which this device was enrolled. Null before the first manifest. */
   device: string | null
   version: string
   journal: Journal
@@ -105,17 +105,17 @@ export type Reply = { answer: CapabilityAnswer; code: MeshErrorCode | null }
 export type AgentState = {
   world: AgentWorld
   startedMs: number
-  /** Running operations by request id, and by idempotency key. */
+  /** Running operations by request id; `runningByKey` has them by idempotency key. */
   running: Map<string, RunningOperation>
   runningByKey: Map<string, RunningOperation>
   recentRefusals: RecentRefusals
   capabilities: Available
   /**
-   * Number of times that the manifest was read. The result of a read is dropped if a later read
-   * began meanwhile.
+   * The number of reads of the manifest that have begun. The result of a read is dropped if a later
+   * read has begun.
    */
   readings: number
-  /** The valid manifest. Null while the agent refuses everything; `refusing` has the reason. */
+  /** The valid manifest. Null while the agent refuses all requests; `refusing` has the reason. */
   trusted: TrustedManifest | null
   refusing: string | null
   device: string | null
@@ -137,8 +137,8 @@ export function newState(world: AgentWorld): AgentState {
 }
 
 /**
- * Reads the manifest again. Running operations continue. Without a valid manifest, every later
- * request is refused.
+ * Reads the manifest again. Running operations continue. Without a valid manifest, the agent
+ * refuses every later request.
  */
 export async function reload(agent: AgentState): Promise<void> {
   agent.readings += 1
@@ -150,7 +150,7 @@ export async function reload(agent: AgentState): Promise<void> {
     return
   }
   const found = await availableOf(capabilitiesOn(agent.world), read.trusted.manifest)
-  // Changes everything in one step: requests that arrive before are judged by the earlier manifest.
+  // Changes all fields in one step: an earlier request is judged by the earlier manifest.
   if (reading !== agent.readings) return
   agent.device ??= read.trusted.manifest.device
   agent.capabilities = found
@@ -167,7 +167,7 @@ function readManifest({ world, device }: AgentState) {
   }
 }
 
-/** Returns the manifest. Null for a missing or expired manifest. */
+/** Returns the valid manifest. Null if the manifest is missing or expired. */
 export function currentManifest(agent: AgentState): TrustedManifest | null {
   if (agent.trusted && agent.trusted.expiresMs <= agent.world.nowMs()) {
     agent.refusing = `the manifest expired at ${agent.trusted.manifest.expires_at}`

@@ -106,7 +106,7 @@ function obstacleTo(
 
 type Permitted = { ruling: GuardRuling & { ok: true }; digest: string; trusted: TrustedManifest }
 
-/** Starts the operation and keeps it under its id and key until it has a response. */
+/** Starts the operation, and keeps it by request id and idempotency key until it has a response. */
 function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, trusted }: Permitted): DeviceOperation {
   const { running, runningByKey, world } = agent
   const stopper = new AbortController()
@@ -130,8 +130,8 @@ function begin(agent: AgentState, request: CapabilityRequest, { ruling, digest, 
 }
 
 /**
- * Returns the running operation that has the same key, and does not start it twice. A stream is
- * read under the first request's id.
+ * Returns the response of a running operation to a request with its idempotency key. Listeners of a
+ * stream use the id of the first request.
  */
 function join(request: CapabilityRequest, running: DeviceOperation): Reply | Promise<Reply> {
   return request.stream ? { answer: running.meanwhile, code: null } : wait(request, running)
@@ -152,7 +152,7 @@ function repeat(agent: AgentState, request: CapabilityRequest, known: KeyRecord)
   return { answer: { ...stored, request_id: request.request_id }, code: stored.error?.code ?? null }
 }
 
-/** Returns the stored response from the journal. Null for a pruned response. */
+/** Returns the stored response from the journal. Null if there is none, or if it was pruned. */
 function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer | null {
   if (!answer) return null
   try {
@@ -165,7 +165,7 @@ function storedAnswer(journal: Journal, { answer }: KeyRecord): CapabilityAnswer
 type Refusal = Obstacle & { approval?: 'required' | 'refused'; command?: string | null }
 
 /**
- * Refuses a verified request and records this in the journal, because a holder of a signing key
+ * Refuses a verified request. The journal records the refusal, because a holder of a signing key
  * sent the request.
  */
 function refuse(agent: AgentState, request: CapabilityRequest, refusal: Refusal): Reply {
@@ -188,8 +188,8 @@ function runningAnswer(
 const interrupted = 'The agent ended during this call, so it is unknown how much of the call was done.'
 
 /**
- * Returns a digest of everything that an idempotency key stands for. A repeated request has the
- * same digest, but may have another time, nonce and grant.
+ * Returns a digest of everything that an idempotency key stands for. A repeated request has an
+ * equal digest, but may have another time, nonce and grant.
  */
 function digestOf({ device, capability, args, rehearse }: CapabilityRequest): string {
   return argsDigest({ device, capability, args, rehearse })
@@ -207,14 +207,12 @@ export type Agent = {
    * once.
    */
   whyNotRead(leave: string | undefined, path: string, requestId?: string): Reply | null
-  /**
-   * Returns a running operation, or a stored response, or `indeterminate`. Null for an unknown id.
-   */
+  /** Returns a running operation, a stored response or `indeterminate`. Null for an unknown id. */
   lookUp(requestId: string): { running: DeviceOperation } | Reply | null
   journalAfter(after: number): JournalPage
   health(): MeshHealth
   reload(): Promise<void>
-  /** Stops everything, and waits until each operation has a response. */
+  /** Stops all operations, and waits until each operation has a response. */
   close(): Promise<void>
   deviceName(): string | null
 }

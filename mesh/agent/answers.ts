@@ -5,9 +5,7 @@ import type { Reply } from './agent-state.ts'
 import type { DeviceOperation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/**
- * A request to the agent, by HTTP or through its connection. The body is null if it is too large.
- */
+/** A request to the agent, over HTTP or its connection. `body` returns null if it is too large. */
 export type AgentAsk = {
   method: string
   /** The path of the request, with its query. */
@@ -18,7 +16,7 @@ export type AgentAsk = {
   body(): Promise<Buffer | null>
 }
 
-/** Receives the response: one body, or a text in pieces. */
+/** Receives the response to a request: one body, or a text in pieces. */
 export type Outlet = {
   json(status: number, body: object): void
   open(): OpenOutlet
@@ -33,8 +31,8 @@ type OpenOutlet = {
 }
 
 /**
- * HTTP statuses for proxies and logs; the body has every code. A code that is not listed has the
- * status 200, because something was done.
+ * HTTP statuses of error codes, for proxies and logs; the body has every code. A code that is not
+ * listed has the status 200, because the call was executed at least in part.
  */
 const statuses: Partial<Record<MeshErrorCode, number>> = {
   malformed: 400,
@@ -61,7 +59,7 @@ const statuses: Partial<Record<MeshErrorCode, number>> = {
   indeterminate: 409,
 }
 
-/** Responds to one request. Throws only for a fault of the agent itself. */
+/** Responds to one request. Throws only for a fault of the agent. */
 export async function answer(agent: Agent, ask: AgentAsk, outlet: Outlet): Promise<void> {
   const { method } = ask
   const path = ask.path.split('?')[0] as string
@@ -93,7 +91,7 @@ function show(agent: Agent, id: string, ask: AgentAsk, outlet: Outlet): void {
   else outlet.json(200, found.answer)
 }
 
-/** Sends a part of the journal. The reader continues with the number of the last entry. */
+/** Sends a part of the journal. The reader asks for the next part by the last entry's number. */
 function tell(agent: Agent, { authorization, path }: AgentAsk, outlet: Outlet): void {
   const refusal = agent.whyNotRead(authorization, path)
   const [, after] = /^\/journal\?after=(\d{1,15})$/.exec(path) ?? []
@@ -113,14 +111,14 @@ function tooLarge(agent: Agent, outlet: Outlet): void {
   outlet.json(413, refusalOf(about, { code: 'malformed', message }, 'refused', null, null))
 }
 
-/** Bytes of unsent lines above which lines are dropped for a client that reads too slowly. */
+/** The bytes of unsent lines above which lines are dropped for a client that reads slowly. */
 const maxBuffered = 4_000_000
 const heartbeatMs = 15_000
 
 /**
  * Sends each line when it comes (`event: line`, a JSON string, numbered), then `event: answer`, and
- * closes. With `Last-Event-ID` it continues after that line; `event: missed` has the number of
- * dropped lines.
+ * closes the stream. With `Last-Event-ID` it continues after the line with this number; `event:
+ * missed` has the number of dropped lines.
  */
 function streamOperation(
   found: { running: DeviceOperation } | Reply,

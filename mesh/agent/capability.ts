@@ -2,16 +2,14 @@ import type { z } from 'zod'
 import type { Capability, Manifest, MeshErrorCode } from '../../domain/mesh.ts'
 import type { Preconditions } from './preconditions.ts'
 
-/**
- * The outcome of a capability. A failure keeps a partial result: the output until it was stopped.
- */
+/** The outcome of a capability. A failed call keeps the output that came before it was stopped. */
 export type CapabilityOutcome =
   | { ok: true; result: Record<string, unknown>; truncated: boolean }
   | { ok: false; code: MeshErrorCode; message: string; result: Record<string, unknown> | null; truncated: boolean }
 
 /**
- * The effect of these arguments on the device, as the device judges it. `refused`: no grant permits
- * the call.
+ * The effect of a call's arguments on the device, as the device judges it. `refused`: no grant
+ * permits the call.
  */
 export type CallWeight = {
   effect: 'read' | 'write' | 'refused'
@@ -25,7 +23,7 @@ export type CallWeight = {
    * `auto_approve`.
    */
   programs?: readonly string[]
-  /** The programs of the command that read configuration which the administrator did not write. */
+  /** The programs of the command that obey configuration which the administrator did not write. */
   obeys?: readonly string[]
   /** Conditions of a read besides its command line, checked right before the read. */
   rests?: Preconditions
@@ -33,16 +31,16 @@ export type CallWeight = {
 
 /**
  * The context of a command besides the manifest: the agent's paths, and the names that were looked
- * up.
+ * up on this device.
  */
 type JudgedBy = { hidden: readonly string[]; names: readonly string[] }
 
 export type RunOptions = {
   cwd?: string
-  /** The environment of the program. The agent's environment is not inherited. */
+  /** The environment of the program, which inherits nothing from the agent's environment. */
   env?: Record<string, string>
   input?: string
-  /** Called with each line of both outputs when it comes. */
+  /** Called with each line of standard output and standard error when the line comes. */
   onLine?(line: string): void
   /**
    * `read`: without network and without write access, if the machine supports this. `write`: as the
@@ -50,9 +48,7 @@ export type RunOptions = {
    * the agent.
    */
   confine: 'read' | 'write' | 'root'
-  /**
-   * Parts of the machine that a confined read must see, because it is about them. Default: none.
-   */
+  /** Parts of the machine that a confined read is about, and must therefore see. Default: none. */
   sees?: readonly AgentSight[]
 }
 
@@ -79,19 +75,19 @@ export type CapabilityContext = JudgedBy & {
   manifest: Manifest
   /** The agent's state directory, with earlier versions of files and temporary copies. */
   state: string
-  /** Aborts at the deadline and on cancel. */
+  /** Aborts at the deadline and on cancellation. */
   signal: AbortSignal
   /** True if a person allowed exactly this call. */
   isGranted: boolean
-  /** Returns which condition of a read does not hold now. Null if all hold. */
+  /** Returns the condition of a read that does not hold now. Null if all conditions hold. */
   whyUnmet(rests: Preconditions): Promise<string | null>
   /**
-   * Emits lines of a long operation, which are limited and cleaned before they leave the device.
+   * Emits a line of a long operation. Lines are limited and cleaned before they leave the device.
    */
   emit(line: string): void
   /**
-   * Runs a program without a shell, in a separate process group and with the manifest's limits. The
-   * signal kills it.
+   * Runs a program without a shell, in a separate session and with the manifest's limits. The
+   * signal of the context kills the program.
    */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>
 }
@@ -101,18 +97,15 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
   capability: Capability
   args: z.ZodType<Args>
   /**
-   * Returns null if this device has the prerequisites, and otherwise what is missing, in words.
-   * Checked at the start, so that it is known before an incident.
+   * Returns null if this device has the prerequisites, and otherwise the missing prerequisite, in
+   * words. Checked when the manifest is read, so that it is known before an incident.
    */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
-  /** Returns missing parts by name, also checked at the start. The other parts work. */
+  /** Returns missing parts of the capability by name. The present parts work. */
   lacks?(): Promise<Record<string, string>>
   weigh(args: Args, manifest: Manifest, own?: JudgedBy): CallWeight
   run(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
-  /**
-   * Dry run in a temporary copy: returns the expected changes, and the results of the manifest's
-   * checks.
-   */
+  /** Dry run: reports what the call would do, with a temporary copy or with reads. */
   rehearse?(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
 }
 
@@ -124,7 +117,7 @@ export function failedOutcome(
   return { ok: false, code, message, result, truncated: false }
 }
 
-/** A refusal that is thrown from nested calls; `toOutcome` converts it to the outcome. */
+/** A refusal that nested calls throw; `toOutcome` converts the refusal to the outcome. */
 export class CapabilityError extends Error {
   readonly code: MeshErrorCode
   constructor(code: MeshErrorCode, message: string) {
@@ -133,10 +126,7 @@ export class CapabilityError extends Error {
   }
 }
 
-/**
- * Runs `act` and converts what stopped it to an outcome: a refusal, the deadline, or an error of
- * the system.
- */
+/** Runs `act`. Converts a refusal, the deadline or a system error to an outcome. */
 export async function toOutcome(
   signal: AbortSignal,
   act: () => Promise<CapabilityOutcome>,
@@ -162,7 +152,7 @@ export function stoppedOutcome(signal: AbortSignal, result: Record<string, unkno
   return failedOutcome(late ? 'timeout' : 'cancelled', late ? 'stopped at the deadline' : 'cancelled', result)
 }
 
-/** Returns the system's code of an error (`ENOENT`). Null for other errors. */
+/** Returns the system's code of an error (`ENOENT`). Null for an error without such a code. */
 export function errnoOf(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : null
@@ -182,7 +172,7 @@ const inWords = (code: string) => words[code] ?? `the system answered ${code}`
 
 const turns = new Map<string, Promise<unknown>>()
 
-/** Runs functions with the same name one after the other, in order. */
+/** Runs calls with equal names one after the other, in the order of the calls. */
 export async function runInTurn<T>(name: string, act: () => Promise<T>): Promise<T> {
   const before = turns.get(name) ?? Promise.resolve()
   const mine = before.then(act, act)

@@ -3,17 +3,17 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Capability, CapabilityAnswer, JournalEntry, MeshErrorCode } from '../../domain/mesh.ts'
 
-/** The value that stands for the hash before the first entry. */
+/** The hash that the first entry names as its predecessor. */
 export const genesis = '0'.repeat(64)
 
-/** The contents of an entry. */
+/** The contents of a journal entry. */
 export type JournalEntryBody =
   | { kind: 'started'; version: string; boot: string }
   | {
       kind: 'accepted'
       request_id: string
       key: string
-      /** SHA-256 of the request, so that the same key cannot be used for another request. */
+      /** SHA-256 of the request, so that its key cannot be used for another request. */
       digest: string
       capability: Capability
       effect: 'read' | 'write'
@@ -37,8 +37,8 @@ export type JournalEntryBody =
   | { kind: 'pruned'; through: number }
 
 /**
- * An entry, written as one line. `prev` is the SHA-256 of the line before, so that no line can be
- * changed, removed or inserted unnoticed.
+ * A journal entry, written as one line. `prev` is the SHA-256 of the line before, so that no line
+ * can be changed, removed or inserted unnoticed.
  */
 export type ChainEntry = { n: number; prev: string; at: string } & JournalEntryBody
 
@@ -47,13 +47,13 @@ export function hashOf(line: string | Uint8Array): string {
 }
 
 type VerifiedChain = {
-  /** The number of the last entry; 0 if there is none. The hash is then `genesis`. */
+  /** The number of the last entry; 0 for a journal without entries, whose `head` is `genesis`. */
   entries: number
   head: string
-  /** The number of the oldest remaining entry. Older entries are pruned, which an entry records. */
+  /** The number of the oldest remaining entry. An entry records that older ones were pruned. */
   first: number
   segments: string[]
-  /** Bytes of an incomplete last line. Nothing was done because of it. */
+  /** The bytes of an incomplete last line. No call was started because of it. */
   tornBytes: number
 }
 
@@ -131,9 +131,9 @@ function read(line: Uint8Array): ChainEntry | null {
 }
 
 /**
- * Reads the entries after a number from a state directory's journal, to the end of their segment:
- * at least one entry if there is one. Reads the files, because an agent keeps fewer entries in
- * memory.
+ * Reads journal entries after a number from the files of a state directory, to the end of their
+ * segment. Returns at least one entry if a later entry exists. An agent does not keep all entries
+ * in memory.
  */
 export function entriesAfter(state: string, after: number): { first: number; entries: JournalEntry[] } {
   const directory = join(state, 'journal')
@@ -150,7 +150,7 @@ export function entriesAfter(state: string, after: number): { first: number; ent
   return { first, entries: [] }
 }
 
-/** Returns the first entry of a segment, which is the segment's name. */
+/** Returns the number of a segment's first entry, which is the segment's name. */
 const firstOf = (segment: string): number => Number.parseInt(segment, 10)
 
 function entriesOf(bytes: Buffer): JournalEntry[] {
@@ -164,7 +164,7 @@ function entriesOf(bytes: Buffer): JournalEntry[] {
   }
 }
 
-/** Returns an entry without its contents. */
+/** Returns a journal entry without its contents. */
 export function shortOf(entry: ChainEntry, hash: string): JournalEntry {
   const { n, at, prev, kind } = entry
   return { n, at, prev, hash, kind, request_id: 'request_id' in entry ? entry.request_id : null }

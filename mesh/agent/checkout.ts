@@ -6,12 +6,12 @@ import { withheld } from './rehearsal.ts'
 import { checkoutAt, inCheckout, namesIn } from './repository.ts'
 import { openEntry, withEntryAt } from './walk.ts'
 
-/** A checkout in which nobody works, with its branch and its commit. */
+/** A checkout without unfinished work, with its branch and its commit. */
 export type Checkout = { path: string; head: string; branch: string }
 
 /**
- * Runs `act` in a checkout, one call at a time. Throws if a commit or the work of others is at
- * risk.
+ * Runs `act` in a checkout, one call at a time. Throws if the branch has no commit, a new commit
+ * would get lost, or another person's work is unfinished.
  */
 export function inIdleCheckout(
   path: string,
@@ -55,7 +55,7 @@ async function assertIdle(place: ManifestPath): Promise<void> {
   })
 }
 
-/** Checks the files that git will write in the working tree by the rules of `fs.write`. */
+/** Checks by the rules of `fs.write` the files that git will write in the working tree. */
 export function assertWritable(path: string, files: readonly string[], context: CapabilityContext): void {
   for (const name of files) {
     const file = join(path, name)
@@ -95,7 +95,7 @@ const submodulesAlone = ['-c', 'diff.ignoreSubmodules=all']
 
 /** Lists tracked files that differ from the last commit, in the index or in the working tree. */
 export async function uncommittedFiles(path: string, context: CapabilityContext): Promise<string[]> {
-  // A file that was only touched does not differ, because git then compares the content.
+  // Lists no file that was only touched, because `git status` then compares the content.
   const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
   const { stdout, exitCode } = await inCheckout(path, words, context)
   if (exitCode !== 0) throw new CapabilityError('failed', `git cannot report what has changed in ${path}`)
@@ -143,7 +143,7 @@ export async function emptyTree(path: string, context: CapabilityContext): Promi
 }
 
 /**
- * The place of a repository: on a host that the manifest lists, or a path inside the roots. `shown`
+ * The place of a repository: a host that the manifest lists, or a path inside the roots. `shown`
  * never contains a password.
  */
 export type Remote = { kind: 'host' | 'path'; url: string; shown: string }
@@ -152,8 +152,8 @@ const host = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/
 const scp = /^([A-Za-z_][A-Za-z0-9_.-]*)@([^:/@]+):([^-:][^\0\n]*)$/
 
 /**
- * Reads the address of a repository, or returns why it is refused. Other transports and helper
- * programs are refused.
+ * Reads the address of a repository, or returns why it is refused. Accepts paths, https and ssh;
+ * never another transport or a helper program.
  */
 export function remoteOf(text: string, manifest: Manifest): Remote | PathRejection {
   if (text.startsWith('/')) {
@@ -175,7 +175,7 @@ export function remoteOf(text: string, manifest: Manifest): Remote | PathRejecti
 
 const listOf = ({ git_hosts }: Manifest) => (git_hosts.length === 0 ? ', which has none' : `: ${git_hosts.join(', ')}`)
 
-/** Returns the host, with its port if given, or null and the error. */
+/** Returns the host, with its port if given, and the address; or null and the error. */
 function hostOf(text: string): [string, string] | [null, string] {
   let url: URL
   try {
@@ -185,7 +185,7 @@ function hostOf(text: string): [string, string] | [null, string] {
   }
   if (url.protocol !== 'https:' && url.protocol !== 'ssh:')
     return [null, `${url.protocol} is not supported: use https or ssh`]
-  // Checks the text itself, because git would still see what the URL parser drops or rewrites.
+  // Checks the text itself, because the URL parser drops or rewrites characters that git would see.
   if (/[\s\\\0#?]/.test(text)) return [null, 'the address holds white space, a backslash, # or ?']
   if (!/^(?:[A-Za-z_][A-Za-z0-9_.-]*)?$/.test(url.username)) return [null, 'the address has no plain user name']
   return [url.host, text]

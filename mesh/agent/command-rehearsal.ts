@@ -10,14 +10,14 @@ import { homeOf } from './programs.ts'
 import { fileFacts, patiently, programFacts, treeFacts, whyNotLooked } from './rehearsal.ts'
 import { type RehearsalReport, reportOutcome, restsOnLines } from './rehearsal-report.ts'
 
-/** Limits of a card: commands, files, and lines of output. */
+/** The most commands, files and lines of output that a card shows. */
 const maxCommands = 8
 const maxFiles = 12
 const maxLines = 25
-/** Milliseconds after which no further check starts, because the run waits for the card. */
+/** Milliseconds after which no further command is tried, because the run waits for the card. */
 const budgetMs = 8_000
 
-/** A command whose program and arguments are known. */
+/** A command with a known program and known arguments, and the files to which its output goes. */
 type PlannedCommand = { words: string[]; targets: string[] }
 
 /** Makes a dry run of a program with its arguments. */
@@ -42,7 +42,7 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   const plain = tree.pipelines
     .flat()
     .filter((each) => !each.isInside && (each.words.length > 0 || each.redirections.length > 0))
-  // After a change of directory, relative names are unknown.
+  // Does not try relative names after a change of directory, because their directory is unknown.
   const moves = plain.some(({ words }) =>
     /^(?:cd|pushd|popd|source|\.|eval|exec|set|shopt)$/.test(words[0]?.text ?? ''),
   )
@@ -59,7 +59,7 @@ export function rehearseText(text: string, cwd: string, context: CapabilityConte
   return rehearse(planned.slice(0, maxCommands), untried, cwd, context)
 }
 
-/** Whether a function, an alias or another PATH changes the meaning of names. */
+/** Whether a function, an alias or another PATH changes the meaning of program names. */
 const renames = ({ shapes, pipelines, nested }: Tree): boolean =>
   shapes.some(({ shape }) => shape === 'function') ||
   [...pipelines, ...nested]
@@ -116,7 +116,7 @@ async function rehearse(
     rests.push(fact.rests)
   }
   const left = [...untried]
-  // Every part that is left out below makes the dry run incomplete.
+  // Whether the dry run is complete. A part that was not tried below makes it incomplete.
   let isWhole = untried.length === 0
   let tried = false
   const untilMs = performance.now() + budgetMs
@@ -147,8 +147,8 @@ function userOf(): string {
 }
 
 /**
- * Whether a path contains `..`, which leads to another place than the text says if it follows a
- * symbolic link.
+ * Whether a path contains `..`. Behind a symbolic link, `..` leads to another place than the text
+ * says.
  */
 const climbs = (word: string): boolean => word.split('/').includes('..')
 
@@ -166,7 +166,7 @@ function namedFiles({ words: [first = '', ...rest], targets }: PlannedCommand, c
   return [...named, ...targets].map((word) => resolve(cwd, word))
 }
 
-/** Tries one command. A failed try does not prevent the request for approval. */
+/** Tries one command, or returns why not. A failed try does not prevent the approval request. */
 async function tryOrSay(
   planned: PlannedCommand,
   cwd: string,
@@ -183,7 +183,7 @@ async function tryOrSay(
   }
 }
 
-/** Tries one command if its effect can be seen beforehand. Otherwise returns why not. */
+/** Tries one command if its effect can be seen beforehand. Otherwise returns the reason. */
 async function tryOne(
   planned: PlannedCommand,
   cwd: string,

@@ -12,24 +12,21 @@ export type Confinement = {
   readonly sandbox: Sandbox
   /**
    * Returns a command line that runs a program so that it can neither write files nor see the
-   * agent's files. The program can reach the network only if `sees` lists the network, or if it is
-   * only confined by another user.
+   * agent's files. The program can reach the network only if `sees` lists the network, or if
+   * another user is the only confinement.
    */
   wrap(argv: readonly string[], at: { cwd: string; sees?: readonly AgentSight[] }): Promise<string[]>
-  /** Whether all processes that a program started end with its process namespace. */
+  /** Whether all processes that a program started end with the program's process namespace. */
   endsWhole(sees: readonly AgentSight[]): boolean
   /** Whether a command in this confinement can see these parts of the machine. */
   canShow(sees: readonly AgentSight[]): boolean
-  /**
-   * Whether a command in this confinement sees a wrong owner for every user but root and the
-   * agent's.
-   */
+  /** Whether a command in this confinement sees a wrong owner for every user but the agent's. */
   hidesOwners(sees: readonly AgentSight[]): boolean
   /** Variables for programs that need temporary space, because they can write nowhere else. */
   readonly environment: Record<string, string>
   /**
-   * Matches the error messages of the confinement's programs if the confinement could not be made,
-   * so that nothing ran in it.
+   * Matches the error messages that the confinement's programs print if they could not confine, so
+   * that the command did not run.
    */
   readonly complaint?: RegExp
   /** Tests again which confinement works on this machine. */
@@ -37,12 +34,12 @@ export type Confinement = {
   close(): void
 }
 
-/** `lack`: why reads are not confined, or only by another user. Null if they are confined. */
+/** `lack`: why reads are not confined, or only by another user. Null in a sandbox. */
 type FoundConfinement = Confinement & { lack: string | null }
 
 /**
  * Finds a working confinement by trying, the strongest first: bubblewrap, namespaces by `unshare`,
- * another user. Refuses a confinement in which a write succeeds, a file of the agent is visible, or
+ * another user. Rejects a confinement if a write succeeds in it, a file of the agent is visible, or
  * no program starts.
  */
 export async function findConfinement(
@@ -82,8 +79,8 @@ const unconfined: Confinement = {
 }
 
 /**
- * Uses namespaces for reads of the mounts if namespaces work too, because bubblewrap marks every
- * mount.
+ * Uses namespaces for reads of mounts if namespaces work too, because bubblewrap changes the flags
+ * of every mount.
  */
 async function withMounts(found: Confinement, hidden: HiddenPaths): Promise<Confinement> {
   const beside = byUnshare(hidden)
@@ -117,8 +114,8 @@ for path; do
 done`
 
 /**
- * Tries a confinement. Returns null if it runs programs, prevents writes where the agent could
- * write, and hides the hidden paths. Otherwise returns why it is refused.
+ * Tries a confinement. Returns null if it runs programs, prevents writes to files, and hides the
+ * hidden paths. Otherwise returns why it is rejected.
  */
 async function whyNotHeld(confinement: Confinement, { paths }: HiddenPaths): Promise<string | null> {
   try {
@@ -127,7 +124,7 @@ async function whyNotHeld(confinement: Confinement, { paths }: HiddenPaths): Pro
     const said = stdout.trim().split('\n')
     if (!said.includes('works')) return lastLine(stderr) || 'a program did not start in the sandbox'
     if (said.includes('seen')) return 'the sandbox shows files of the agent'
-    // Another user may write in /tmp, which is why this confinement is the weakest.
+    // Accepts the write by another user, who may write in /tmp: the weakest confinement.
     return said.includes('wrote') && confinement.sandbox !== 'user' ? 'the sandbox allows a write to a file' : null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
@@ -143,16 +140,16 @@ function tryOut([program, ...args]: [string, ...string[]]): Promise<{ stdout: st
 
 const lastLine = (text: string) => stripText(text.trim().split('\n').at(-1) ?? '', { keepNewlines: false })
 
-/** A confinement that is searched again if it is lost, or if a stronger one may work. */
+/** The confinement in use, which is replaced after it is lost or when a stronger one works. */
 export type KeptConfinement = FoundConfinement
 
 const lookEveryMs = 60_000
 const triedAgainMs = 3_600_000
 
 /**
- * Keeps the working confinement. If the confinement failed or is missing, a confinement is searched
- * again: at once if a read needs it, every hour, and within a minute of a change of mounts.
- * `onChange` gets each change in words.
+ * Keeps the working confinement. Searches again at once if a read finds it lost. While reads are
+ * not confined, or only by another user, searches every hour and within a minute of a change of
+ * mounts. `onChange` gets each change in words.
  */
 export async function keepConfinement(
   hidden: HiddenPaths,
@@ -167,7 +164,7 @@ export async function keepConfinement(
     const before = found
     tried = { atMs: Date.now(), mounts: mountTable() }
     found = await findConfinement(order, hidden)
-    // Keeps the former confinement for a while, because a call may be about to enter it.
+    // Keeps the former confinement for ten seconds, because a call may be about to enter it.
     setTimeout(() => before.close(), 10_000).unref()
     if (before.sandbox !== found.sandbox) onChange(describeConfinement(found))
   }
@@ -220,7 +217,7 @@ export async function keepConfinement(
 const lost = (why: string | null) =>
   new CapabilityError('approval_required', `The call needs a grant now: the sandbox was lost (${why}).`)
 
-/** Describes the confinement, or what follows if there is no confinement. */
+/** Describes the confinement, or the consequence of a missing confinement. */
 export function describeConfinement({ sandbox, lack }: Pick<FoundConfinement, 'sandbox' | 'lack'>): string {
   if (sandbox === 'none')
     return `reads are not confined, so each read needs a grant (${lack}); the agent retries every hour, and when mounts change`
@@ -232,8 +229,8 @@ function mountTable(): string {
 }
 
 /**
- * Returns the error message if no sandbox was made and nothing ran, for example after an unmount.
- * Null otherwise.
+ * Returns the error message if the sandbox was not made and the command did not run, for example
+ * after an unmount. Otherwise null.
  */
 export function whyNotStarted(
   { complaint }: Pick<Confinement, 'complaint'>,

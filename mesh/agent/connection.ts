@@ -19,7 +19,7 @@ import { describeUnreached } from './unreached.ts'
 /** The data of an agent that connects to the API: its enrolment and its key. */
 type ConnectionTerms = {
   api: string
-  /** PEM of the trusted authority, which replaces those of the system. */
+  /** PEM of the trusted authority. Null if the system's authorities are trusted. */
   ca: string | null
   key: SigningKey
   device: string
@@ -33,35 +33,35 @@ type Say = (words: string) => void
 type OnManifest = (manifest: Record<string, unknown>) => Promise<void>
 
 /**
- * Milliseconds after which a connection counts as good. After a good connection, the next attempt
+ * Milliseconds after which a connection counts as good. If a good connection ends, the next attempt
  * begins soon.
  */
 const goodMs = 5_000
 /**
- * Number of attempts without a long wait after a connection that was accepted and broke at once.
+ * The most attempts that count for the next wait after a connection was accepted and broke at once.
  */
 const triesOnceWelcome = 3
 const firstWaitMs = 500
 const longestWaitMs = 30_000
 /**
- * Milliseconds of waiting after a refusal, or if two agents have one name, because this does not
- * change soon.
+ * Milliseconds of waiting after a refusal, or if two agents have one name, because neither changes
+ * soon.
  */
 const refusedWaitMs = 300_000
 /**
  * Milliseconds for running work when the control plane sends this agent to another process.
- * Responses of this work use the old connection.
+ * Responses to running work use the old connection.
  */
 const leaveWithinMs = 10_000
 /**
- * Milliseconds for a welcome, for which a control plane needs only a few. A slower peer is another
+ * Milliseconds for the control plane's welcome, which takes only a few. A slower peer is another
  * program, or hangs behind a proxy.
  */
 const welcomeWithinMs = 30_000
 
 /**
- * Keeps one connection to the control plane, which carries requests like HTTP. After each end it
- * connects again, with random waits that grow. `say` gets each change in a sentence.
+ * Keeps one connection to the control plane, which carries requests like HTTP. Connects again
+ * whenever the connection ends, after random waits that grow. `say` gets each change in a sentence.
  */
 export function keepConnected(
   agent: Agent,
@@ -75,7 +75,7 @@ export function keepConnected(
   let tries = 0
   let said = ''
   let isStopped = false
-  // Reports the same trouble once, not at every attempt.
+  // Reports a problem once, not again at every attempt.
   const sayOnce = (words: string) => {
     if (words !== said) on.say(words)
     said = words
@@ -94,7 +94,7 @@ export function keepConnected(
         },
         manifest: on.manifest,
         move() {
-          // The old connection completes running work. The new connection goes to another process.
+          // Leaves running work on the old connection. The new connection goes to another process.
           if (current === attempt) again(1_000, 0)
         },
         end(why, isRefused) {
@@ -133,7 +133,7 @@ export function keepConnected(
   }
 }
 
-/** The TLS context, which is made once, because a machine has a hundred authorities or more. */
+/** The TLS context. It is made once, because a machine has a hundred authorities or more. */
 let made: { ca: string | null; context: SecureContext } | null = null
 function secureContextOf(ca: string | null): SecureContext {
   made = made?.ca === ca ? made : { ca, context: createSecureContext(authoritiesOf(ca)) }
@@ -163,8 +163,8 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
     trouble ??= why
     socket.terminate()
   }
-  // Uses one limit for the complete welcome, because a peer that sends a byte now and then, or only
-  // responds to pings, would hold the agent for ever.
+  // Limits the time of the complete welcome, because otherwise a peer that sends a byte now and
+  // then, or only responds to pings, would block the agent for ever.
   const deadline = setTimeout(
     () => giveUp(`${api} did not accept this agent within ${welcomeMs / 1000} s: check that the API runs there`),
     welcomeMs,
@@ -229,8 +229,8 @@ function openSocket(api: AttemptTerms['api'], ca: AttemptTerms['ca']): WebSocket
 }
 
 /**
- * Signs for the control plane at which this agent enrolled. Another control plane that asks gets no
- * signature.
+ * Signs the challenge of the control plane at which this agent enrolled. Throws for any other
+ * control plane.
  */
 function hello(
   { device, key, audience, version, run, api }: AttemptTerms,
@@ -251,7 +251,7 @@ async function whyNotUpgraded(response: NodeJS.ReadableStream & { statusCode?: n
       if (text.length > 10_000) break
     }
   } catch {
-    // A response that breaks off still has its status.
+    // Uses only the status of a response that breaks off.
   }
   const status = response.statusCode
   let detail: unknown = null

@@ -44,9 +44,9 @@ const maxFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * Describes a program in a container without running anything there: the container, the program's
- * user, and its files, which the engine describes from outside. The container is looked up by name
- * once, and the approval is valid only for its id.
+ * Describes a command in a container without running anything there: the container, the user, the
+ * program and the files. The engine describes the files from outside. The container is looked up by
+ * name once, and the approval is valid only for its id.
  */
 export async function rehearseInContainer(
   engine: ContainerEngine,
@@ -99,7 +99,7 @@ export async function rehearseInContainer(
 const since = ({ StartedAt }: Inspected['State']): string =>
   StartedAt ? ` since ${StartedAt.slice(0, 19).replace('T', ' ')} UTC` : ''
 
-/** Describes how a program can get out of its container. The approval covers these ways. */
+/** Describes how a program can get out of its container. The approval covers all these ways. */
 function reachOf({ HostConfig: host, Mounts: mounts }: Inspected): string[] {
   const ways = [
     ...(host.Privileged ? ['the container is privileged'] : []),
@@ -140,7 +140,7 @@ const pathStat = z.looseObject({
   linkTarget: word().default(''),
 })
 
-/** Reads a path's description from a header of the engine. Null if the path does not exist. */
+/** Reads a path's description from a header of the engine. Null if the path has none. */
 async function fileIn(engine: ContainerEngine, id: string, path: string, signal: AbortSignal) {
   try {
     const answer = await open(engine, 'HEAD', `/containers/${id}/archive?path=${encodeURIComponent(path)}`, signal)
@@ -162,7 +162,7 @@ async function fileIn(engine: ContainerEngine, id: string, path: string, signal:
 }
 
 /**
- * The most bytes of a tree that is copied completely for checks, which may need its other files.
+ * The most bytes of a tree that is copied completely, because a check of one file may read others.
  */
 const laidBytes = 64 * 1024 * 1024
 
@@ -191,8 +191,8 @@ export async function output(path: string, words: readonly string[], context: Ca
 }
 
 /**
- * Reports the changes of a commit with this tree, and copies its files for the checks: `{ diff,
- * checks, would_change, path, files }`.
+ * Reports the changes that a commit with this tree makes, and copies its files for the checks: `{
+ * diff, checks, would_change, path, files }`.
  */
 export async function reportTree(
   trees: Trees,
@@ -220,8 +220,8 @@ export async function reportTree(
 }
 
 /**
- * Chooses all files if they are small enough together, and otherwise the files that the commit
- * changes and does not remove.
+ * Chooses all files of the tree if they are small enough together. Otherwise chooses the files that
+ * the commit changes without removing them.
  */
 async function overlayEntries({ path, head, tree }: Trees, context: CapabilityContext, env: Env): Promise<string[]> {
   const { stdout, exitCode } = await inCheckout(path, ['ls-tree', '-r', '-l', tree], context, { env })
@@ -233,7 +233,7 @@ async function overlayEntries({ path, head, tree }: Trees, context: CapabilityCo
 }
 
 /**
- * Returns the copy of a file if the commit has a regular file there. A removed file cannot be
+ * Returns a file and its copy if the tree has a regular file there. A removed file cannot be
  * checked, and a symbolic link would lead out of the copy.
  */
 async function copyOf(path: string, laid: string, name: string): Promise<Copy | null> {

@@ -1,14 +1,14 @@
 import { argvVerdict } from './guard.ts'
 
 /**
- * Reads and dry runs before a command that writes, as data: one row per program. A `shows` row runs
- * only if the judge proves that its command only reads, and so does a row that `lists` exactly what
- * the command would change. A `tries` row runs only with the options and operands that it names,
- * because the judge knows no switch that other options could undo. Commands that run a user's
- * program or use the network are excluded, even with such a switch: `make -n` runs lines with a
- * plus, `ansible --check` and `terraform plan` start modules and providers, `git push --dry-run`
- * contacts the remote and starts hooks, `helm --dry-run` and `kubectl --dry-run=server` contact the
- * cluster, `patch --dry-run` writes backup files.
+ * Reads and dry runs before a command that writes, as data: one row per program. A row `shows` its
+ * target, or `lists` exactly what the command would change; it runs only if the judge proves that
+ * it only reads. A row that `tries` runs only with the options and operands that it names, because
+ * another option could undo its dry-run switch, which the judge does not know. Commands that run a
+ * user's program or use the network are excluded even with a dry-run switch: `make -n` runs lines
+ * with a plus, `ansible --check` and `terraform plan` start modules and providers, `git push
+ * --dry-run` contacts the remote and starts hooks, `helm --dry-run` and `kubectl --dry-run=server`
+ * contact the cluster, `patch --dry-run` writes backup files.
  */
 type DryRun = {
   kind: 'shows' | 'lists' | 'tries'
@@ -25,8 +25,8 @@ type DryRun = {
 type Split = { options: string[]; operands: string[] }
 
 /**
- * Splits options and operands. Null if an option is not among the allowed ones. Values of options
- * are joined to their options.
+ * Splits words into options and operands. An option's value is joined to the option. Null if an
+ * option is not allowed.
  */
 function split(words: readonly string[], allowed: RegExp): Split | null {
   const at = words.indexOf('--')
@@ -45,8 +45,8 @@ const showUnits = (units: readonly string[]): string[] | null =>
   units.length === 0 ? null : ['systemctl', 'show', '--no-pager', `--property=${unitFields}`, '--', ...units]
 
 /**
- * Treats a unit that crashes and restarts as running, because its crashes are the reason why a
- * person is asked to approve the command.
+ * Treats a unit that crashes and restarts as running. Otherwise each crash would need a new
+ * approval of the command that is meant to end the crashes.
  */
 function unitRests(line: string): string | null {
   const [, field, value = ''] = /^(\w+)=(.*)$/.exec(line) ?? []
@@ -210,7 +210,7 @@ const kubectl: DryRun = {
     const [verb, ...things] = read?.operands ?? []
     return read && verb === 'delete' && things.length > 0 ? ['kubectl', 'get', ...read.options, '--', ...things] : null
   },
-  // Leaves out the age, which changes with every read.
+  // Keeps only the name, because the age changes with every read.
   rests: (line) => line.split(/\s+/)[0] ?? null,
 }
 
@@ -247,8 +247,8 @@ export const dryRuns: ReadonlyMap<string, DryRun> = new Map<string, DryRun>([
 ])
 
 /**
- * Finds the read or dry run that shows the effect of a command before it runs. Null if the program
- * has none, or if the judge does not prove that a read only reads.
+ * Finds the read or dry run that shows the effect of a command before the command runs. Null if the
+ * program has none, or if the judge does not prove that the read only reads.
  */
 export function dryRunOf(
   name: string,

@@ -5,24 +5,24 @@ import { stripText } from '../../safety/redact.ts'
 import { CapabilityError, errnoOf } from './capability.ts'
 
 /**
- * The container engine's HTTP API over its Unix socket. Paths have no version, so the engine uses
- * its newest.
+ * The container engine's HTTP API over its Unix socket. Paths name no version of the API, so the
+ * engine uses its newest version.
  */
 export type ContainerEngine = { socket: string; host: string }
 
 const standard = 'unix:///var/run/docker.sock'
 const patienceMs = 3_000
-/** The most bytes of a response. A response about a few hundred containers fits. */
+/** The most bytes of a response. A list of a few hundred containers fits. */
 const maxBytes = 4 << 20
 const maxErrorBytes = 64 << 10
 
-/** `host` has the form of DOCKER_HOST. Absent for the usual place. */
+/** Builds an engine from an address in the form of DOCKER_HOST. Absent for the usual socket. */
 export function engineAt(host: string | undefined): ContainerEngine {
   const written = host || standard
   return { host: written, socket: written.startsWith('unix://') ? written.slice('unix://'.length) : '' }
 }
 
-/** Returns null if an engine responds, and otherwise what is missing, in words. */
+/** Returns null if an engine responds, and otherwise why it does not respond, in words. */
 export async function missingEngine(engine: ContainerEngine): Promise<string | null> {
   if (engine.socket === '') return `${engine.host} is not a Unix socket, and other addresses are not supported`
   try {
@@ -44,8 +44,8 @@ function notThere({ socket }: ContainerEngine, error: unknown): string {
 type EngineRequest = { method: 'GET' | 'POST'; path: string; body?: unknown }
 
 /**
- * Requests JSON of this shape. Throws CapabilityError with the engine's message if it refuses, and
- * for JSON of another shape.
+ * Requests JSON of this shape. Throws CapabilityError with the engine's message if the engine
+ * refuses, and for JSON of another shape.
  */
 export async function requestJson<T>(
   engine: ContainerEngine,
@@ -61,7 +61,7 @@ export async function requestJson<T>(
   throw new CapabilityError('failed', `the engine sent an unexpected response, at ${placeOfFault(parsed.error)}`)
 }
 
-/** Reads a response up to a limit. Null if there is more, which is then not read. */
+/** Reads a response up to a limit. Null for a longer response, which is not read further. */
 async function readUpTo(max: number, answer: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -84,7 +84,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Requests a stream, which the caller reads or destroys. */
+/** Requests a response as a stream, which the caller reads or destroys. */
 export async function open(
   engine: ContainerEngine,
   method: 'GET' | 'POST' | 'HEAD',
@@ -108,7 +108,7 @@ export async function open(
   )
 }
 
-/** Returns the message of an error, which comes as `{ "message": "…" }`. */
+/** Returns the engine's error message from `{ "message": "…" }`, or else the complete text. */
 function wordsOf(text: string): string {
   let said = text
   try {
@@ -137,9 +137,9 @@ function send(
 type Piece = { stream: 'stdout' | 'stderr'; bytes: Buffer }
 
 /**
- * Separates the two outputs of a container. Without a terminal, each piece has a header of eight
- * bytes: the output (1 and 0: standard, 2: error), three zeros, and the length, big-endian. Bytes
- * are passed on as they come, even if the network split a piece.
+ * Separates a container's standard output and standard error. Without a terminal, each piece has a
+ * header of eight bytes: the output (1 and 0: standard, 2: error), three zeros, and the length,
+ * big-endian. Passes on bytes as they come, even if the network split a piece.
  */
 export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolean): AsyncGenerator<Piece> {
   if (terminal) {
@@ -168,7 +168,7 @@ export async function* demultiplex(body: AsyncIterable<Buffer>, terminal: boolea
   }
 }
 
-/** An id that the engine made, used in paths of its API and searched for in control groups. */
+/** An id that the engine made, for paths of its API and a search in control groups. */
 export const engineId = z.string().regex(/^[0-9a-f]{64}$/, 'is no id')
 
 /**
@@ -186,7 +186,7 @@ const inspected = z.looseObject({
 
 export type Container = { id: string; name: string; terminal: boolean }
 
-/** Looks up a container: its full id, and whether its output is one stream. */
+/** Looks up a container by name or id: its full id, and whether a terminal joins its outputs. */
 export async function containerOf(engine: ContainerEngine, name: string, signal: AbortSignal): Promise<Container> {
   const found = await requestJson(engine, { method: 'GET', path: pathOf(name) }, inspected, signal)
   return { id: found.Id, name: found.Name.replace(/^\//, ''), terminal: found.Config.Tty }

@@ -14,8 +14,7 @@ import { pinName, whyNotOurs } from './state-folder.ts'
 import { describeUnreached } from './unreached.ts'
 
 /**
- * Places of an enrolled device's files. Manifest and root key are in the state directory unless
- * they are named.
+ * Paths of an enrolled device's files. Manifest and root key are in the state directory by default.
  */
 export type Places = { state: string; manifest?: string; rootKey?: string }
 
@@ -57,10 +56,7 @@ type Enrolled = { device: string; manifest: string }
 type ConnectOptions = {
   api: string
   token: string
-  /**
-   * SHA-256 of the certificate authority in the token (PEM), if the site signs its certificates
-   * itself.
-   */
+  /** SHA-256 of the certificate authority (PEM), if the site signs its certificates itself. */
   caSha256: string | null
   /**
    * Allows http to another machine, where an attacker on the network can pose as the control plane.
@@ -70,8 +66,8 @@ type ConnectOptions = {
 
 /**
  * Enrols an agent that connects to the API: makes a key, sends its public half, and stores the
- * address. The authority is trusted because of its digest in the token. Nothing else that comes
- * over an unproven connection is trusted.
+ * API's address. The authority is trusted only because of its digest, which came with the token. No
+ * other answer over an unproven connection is trusted.
  */
 export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
   const { token, caSha256, isPlainAllowed } = options
@@ -95,8 +91,8 @@ async function keepEnrolment(
   shown: { token: string; agent_key?: string },
 ): Promise<Enrolled> {
   const files = filesOf(places)
-  // Checks the files before it sends the token, because the token is valid for one response, which
-  // has to be stored.
+  // Checks the files before it sends the token, because the token is valid for only one response,
+  // which must be stored.
   requireOurs([files.refresh, files.rootKey, files.manifest])
   const answer = parsed(enrolment, await ask({ api, ca }, 'enrolments', shown))
   const id = believed(answer.manifest, answer.root_public_key, answer.device)
@@ -126,8 +122,8 @@ export function readConnection(places: Places): z.infer<typeof connection> {
 }
 
 /**
- * Reads a file of the enrolment. If the file is incomplete or was changed by hand, the device has
- * to be enrolled again.
+ * Reads a file of the enrolment. Throws for an incomplete or changed file: the device must be
+ * enrolled again.
  */
 function readKept<T>(schema: z.ZodType<T>, file: string, absent?: string): T {
   const found = schema.safeParse(readObject(readOr(file, absent)))
@@ -135,9 +131,7 @@ function readKept<T>(schema: z.ZodType<T>, file: string, absent?: string): T {
   throw new NotEnrolled('unbelievable', `${file} is damaged: enrol this host again with a new token.`)
 }
 
-/**
- * Changes the address of the control plane, which must still be the one whose root key is pinned.
- */
+/** Changes the address of the control plane, whose root key stays pinned. */
 export function moveConnection(places: Places, api: string, isPlainAllowed: boolean): void {
   requireOurs([filesOf(places).connection])
   const kept = readConnection(places)
@@ -165,9 +159,7 @@ export function filesOf({ state, manifest, rootKey }: Places) {
   }
 }
 
-/**
- * Returns the id of the manifest if the root key signed it. Nothing is stored before this check.
- */
+/** Returns the manifest's id if the root key signed it. Nothing is stored before this check. */
 function believed(manifest: Record<string, unknown>, rootKey: string, device: string | null): string {
   const key = readPublicKey(rootKey)
   if (!key) throw new NotEnrolled('unbelievable', 'The control plane gave no ed25519 root key.')
@@ -215,8 +207,8 @@ function readObject(text: string): { detail?: unknown } {
 }
 
 /**
- * Checks the address. Allows plain http only to this machine, because elsewhere an attacker could
- * send a false root key.
+ * Checks the address of a control plane. Allows plain http only to this machine or by permission,
+ * because an attacker on the network could send a false root key.
  */
 function requireApi(text: string, isPlainAllowed: boolean): string {
   const url = URL.parse(text)
@@ -230,7 +222,7 @@ function requireApi(text: string, isPlainAllowed: boolean): string {
 }
 
 const maxAnswerBytes = 200_000
-/** Milliseconds for the complete exchange, also if the peer sends a byte now and then. */
+/** Milliseconds for the complete exchange, even if the peer sends a byte now and then. */
 const maxExchangeMs = 30_000
 
 /**
@@ -283,7 +275,7 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
 }
 
 /**
- * Returns the certificate authorities for TLS: the pinned one, or else the machine's, or else
+ * Returns the certificate authorities for TLS: the pinned authority, or else the machine's, or else
  * Node's.
  */
 export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
@@ -299,8 +291,8 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
 }
 
 /**
- * Whether a host is private. A name without dots, such as that of a service, is on a private
- * network.
+ * Whether a host is on a private network. A name without dots, such as that of a service, counts as
+ * private.
  */
 function isPrivate(host: string): boolean {
   const address = host.replaceAll(/[[\]]/g, '')
@@ -338,8 +330,8 @@ function readOr(file: string, absent = `${file} does not exist: is this device e
 }
 
 /**
- * Runs as a child process, `enrolment.ts '<Places as JSON>'`: fetches the manifest. Exits with 0
- * and prints its id, or with 1 (try later) or 2 (refused) and prints why.
+ * Runs as a child process, `enrolment.ts '<Places as JSON>'`: fetches the manifest. Prints its id
+ * and exits with 0; or prints why not, and exits with 1 (try later) or 2 (refused).
  */
 if (import.meta.main) {
   try {

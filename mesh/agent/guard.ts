@@ -37,10 +37,10 @@ export type GuardContext = {
   keys: TrustedKeys
   /** The capabilities of this device. */
   available: ReadonlyMap<Capability, DeviceCapability>
-  /** The missing capabilities, each with the reason. */
+  /** The missing capabilities of this device, each with the reason. */
   unavailable: Partial<Record<string, string>>
   sandbox: Sandbox
-  /** Why there is no stronger confinement. */
+  /** Why this device has no stronger confinement. */
   lack?: string | null
   hidden: readonly string[]
   /** Names that the control plane has looked up on this device for this request. */
@@ -50,9 +50,9 @@ export type GuardContext = {
 }
 
 /**
- * Decides whether a verified request may run, independently of the control plane. A forbidden
- * request is refused with any grant, a proven read may run without approval, and everything else
- * needs a grant for exactly this request.
+ * Decides whether a verified request may run, independently of the control plane. Refuses a
+ * forbidden request even with a grant. A proven read may run without approval, and every other
+ * request needs a grant for exactly this request.
  */
 export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling {
   const { manifest } = at
@@ -74,10 +74,10 @@ export function rule(request: CapabilityRequest, at: GuardContext): GuardRuling 
   const weight = capability.weigh(args, manifest, at)
   const { command } = weight
   if (weight.effect === 'refused') return no(weight.code ?? 'blocked', weight.reason, command)
-  // A dry run uses a temporary copy, so nothing needs approval yet.
+  // A dry run only reads or uses a temporary copy, so it needs no approval as a write.
   const effect = request.rehearse ? 'read' : weight.effect
-  // Does not check the programs of a write in a dry run, because it does not start them. The
-  // programs that it starts instead are compared with the manifest there.
+  // Checks no programs of a write in a dry run, because the dry run does not start them. The dry
+  // run compares the programs that it starts instead with the manifest.
   const needed = whyGrant(
     request.rehearse && weight.effect === 'write' ? { ...weight, programs: [] } : weight,
     effect,
@@ -116,8 +116,8 @@ function no(code: Rejection['code'], message: string, command: string | null = n
 
 /**
  * Checks that this grant allows exactly this request, on this device, now and for the first time.
- * Null for a valid grant. A grant is valid for at most two minutes from its issue, even if it names
- * a later end.
+ * Null for a valid grant. A grant is valid for at most two minutes from its issue, whatever end it
+ * names.
  */
 function refuseGrant(
   grant: Grant,
@@ -141,7 +141,7 @@ function refuseGrant(
   return null
 }
 
-/** Returns the expiry of a grant, after which its id need not be remembered. */
+/** Returns the end of a grant, after which the device need not remember the grant's id. */
 export function grantEndMs(grant: Grant): number {
   return Math.min(Date.parse(grant.expires_at), Date.parse(grant.issued_at) + grantSeconds * 1000)
 }
@@ -151,8 +151,8 @@ function noGrant(code: Rejection['code'], message: string): Rejection {
 }
 
 /**
- * A device knows no other hosts and no containers by name. The control plane looks up these names,
- * and vouches for hosts with a grant, and for containers with its signature under the request.
+ * The known names of a device: no hosts and no containers. The control plane looks up names. It
+ * vouches for hosts with a grant, and for containers with its signature on the request.
  */
 const nothingKnown = { knownHosts: new Set<string>() }
 
@@ -183,9 +183,7 @@ export function textVerdict(text: string, cwd: string, here: JudgeContext = {}):
 
 const settings = fileURLToPath(new URL('./settings', import.meta.url))
 
-/**
- * Replaces the directory of the files that limit clients' queries; the files are beside this code.
- */
+/** Replaces the placeholder for the directory of files that limit clients' queries. */
 function withSettings(environment: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [name, value.replaceAll(settingsDirectory, settings)]),
@@ -195,8 +193,8 @@ function withSettings(environment: Record<string, string>): Record<string, strin
 let isSqlLoaded = false
 
 /**
- * Loads PostgreSQL's parser when a command first names its client, because most devices never need
- * it in memory.
+ * Loads PostgreSQL's parser when a command first names `psql`, because most devices never need the
+ * parser in memory.
  */
 export async function loadParsers(args: Record<string, unknown>): Promise<void> {
   if (
@@ -211,8 +209,8 @@ export async function loadParsers(args: Record<string, unknown>): Promise<void> 
 }
 
 /**
- * Converts the verdict of the judge for the guard. `cwd`: the directory on this device in which the
- * command runs, if it runs there.
+ * Converts the judge's verdict to the effect of a call. `cwd`: the directory on this device in
+ * which the command runs, if it runs on the device itself.
  */
 export function weightOf(verdict: CommandVerdict, command: string, cwd: string | null = null): CallWeight {
   const { code, reason, rewrite, commands: programs, obeys } = verdict
@@ -227,8 +225,8 @@ export function weightOf(verdict: CommandVerdict, command: string, cwd: string |
       ...(cwd !== null && { rests: toPreconditions(verdict, cwd) }),
     }
   if (verdict.verdict === 'refuse') return { effect: 'refused', reason: said, command, programs }
-  // Refuses an endless read, because approval does not help: the deadline would kill it without a
-  // result.
+  // Refuses an endless read. Approval does not help, because the deadline would kill the read
+  // without a result.
   if (code === 'UNBOUNDED')
     return { effect: 'refused', reason: rewrite ? `${said}. Instead: ${rewrite}` : said, command, programs }
   return { effect: 'write', reason: said, command, programs }

@@ -9,7 +9,7 @@ export type KeyRecord = {
   effect: 'read' | 'write'
   /** The hash of the entry that accepted the request. */
   acceptedHash: string
-  /** `accepted` in a reopened journal means that the call's progress is unknown. */
+  /** `accepted` in a reopened journal means that it is unknown how far the call came. */
   state: 'accepted' | 'done'
   /** The place of the response in the journal, if the call is done. */
   answer: { place: JournalPosition; hash: string } | null
@@ -18,12 +18,12 @@ export type KeyRecord = {
 }
 
 /**
- * The most reads that are kept, the newest, because reads can be repeated. A write is known as long
- * as the journal has it.
+ * The most idempotency keys of reads that are kept. Older keys are dropped, because reads can be
+ * repeated. A key of a write is known as long as the journal has it.
  */
 const maxReads = 5_000
 
-/** Builds the state of idempotency keys and grants from a journal's entries. */
+/** Keeps the state of idempotency keys and grants, as a journal's entries report it. */
 export function journalIndex() {
   const byKey = new Map<string, KeyRecord>()
   const keyOfRequest = new Map<string, string>()
@@ -67,18 +67,18 @@ export function journalIndex() {
     ofKey: (key: string): KeyRecord | null => byKey.get(key) ?? null,
     ofRequest: (requestId: string): KeyRecord | null => byKey.get(keyOfRequest.get(requestId) ?? '') ?? null,
     isUsedGrant: (id: string): boolean => grants.has(id),
-    /** Drops expired grants, after an additional time by which a clock may be set back. */
+    /** Drops expired grants, but only after an additional time, because a clock may be set back. */
     forgetGrants(nowMs: number): void {
       for (const [id, endsMs] of grants) if (endsMs + clockSkewSeconds * 1000 < nowMs) grants.delete(id)
     },
-    /** Drops responses that were pruned. A repeated write then needs a new grant anyway. */
+    /** Drops keys whose responses were pruned. A repeated write then needs a new grant anyway. */
     forgetSegments(segments: ReadonlySet<string>): void {
       for (const { key, answer } of byKey.values()) if (answer && segments.has(answer.place.segment)) forget(key)
     },
-    /** Lists the accepted keys that have no response. */
+    /** Lists the accepted keys of calls without a response. */
     open: (): KeyRecord[] => [...byKey.values()].filter(({ state }) => state === 'accepted'),
     /**
-     * Returns what happened to the journal before this journal. Null if nothing happened, or if a
+     * Returns why the journal before this journal was lost. Null if no journal was lost, or if a
      * person accepted the loss.
      */
     lost: () => lost,

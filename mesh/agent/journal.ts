@@ -37,8 +37,8 @@ export type Journal = {
   entries(): number
   head(): string
   /**
-   * Returns why no write is done: the journal before this journal is lost, and so is the record of
-   * earlier writes. Null if no journal was lost.
+   * Returns why no write runs: the journal before this journal is lost, with its record of earlier
+   * writes. Null if no journal was lost.
    */
   lost(): string | null
   /**
@@ -46,7 +46,7 @@ export type Journal = {
    * `durable` also a crash of the machine.
    */
   append(body: JournalEntryBody): string
-  /** Resolves when all entries up to now are on the disk. */
+  /** Resolves when all entries that exist at the time of the call are on the disk. */
   durable(): Promise<void>
   answerAt(place: JournalPosition): Omit<CapabilityAnswer, 'audit_hash'>
   close(): void
@@ -65,7 +65,7 @@ type Head = { n: number; hash: string }
 
 const beforeFirst: Head = { n: 0, hash: genesis }
 
-/** The place of a journal, and its limits. */
+/** The paths of a journal, and its limits. */
 type Store = { state: string; directory: string; headFile: string } & Required<JournalOptions>
 
 /** An open journal: what was read from its files, and where the next entry goes. */
@@ -85,8 +85,8 @@ type OpenJournal = Store & {
 /**
  * Opens the journal of a state directory: `journal/` with segments of limited size, and `head.json`
  * beside it. The head names an entry that was once on disk; a journal without this entry is another
- * journal, or was cut. An untrusted journal is put aside, and a new one begins with an entry that
- * records this.
+ * journal, or was cut. An untrusted journal is put aside. The new journal then begins with an entry
+ * that records the loss.
  */
 export function openJournal(
   state: string,
@@ -113,14 +113,14 @@ export function openJournal(
 
 type Existing = { ok: true; index: JournalIndex; last: Head } | { ok: false; reason: string }
 
-/** Reads the existing journal. `reason` says why it cannot be trusted. */
+/** Reads the existing journal. `reason` says why the journal cannot be trusted. */
 function readExisting({ state, directory, headFile }: Store): Existing {
   const no = (reason: string): Existing => ({ ok: false, reason })
   const index = journalIndex()
   const segments = segmentsOf(directory)
   if (!existsSync(headFile)) {
     if (segments.length > 0) return no('head.json is gone')
-    // The file of nonces is older than the first entry, so if it exists, there was a journal.
+    // Refuses a missing journal if the file of nonces exists, which is made after the journal.
     return existsSync(join(state, 'nonces')) ? no('the journal is gone') : { ok: true, index, last: beforeFirst }
   }
   const head = readHead(headFile)
@@ -155,7 +155,7 @@ function putAside({ state, directory, headFile, nowMs }: Store): void {
 function openFiles(store: Store, { index, last }: { index: JournalIndex; last: Head }): OpenJournal {
   const { state, directory, headFile } = store
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // Creates the head before the first entry, so a journal without a head was changed from outside.
+  // Creates the head before the first entry: entries without a head prove an outside change.
   if (!existsSync(headFile)) writeFileSync(headFile, headText(last), { mode: 0o600 })
   const headFd = openSync(headFile, 'r+')
   const segment = segmentsOf(directory).at(-1) ?? segmentName(1)
@@ -184,7 +184,7 @@ function append(journal: OpenJournal, body: JournalEntryBody): string {
   try {
     writeAll(fd, bytes)
   } catch (error) {
-    // Removes half a line, because it would break the chain for later entries.
+    // Removes an incomplete line, because it would break the chain for later entries.
     ftruncateSync(fd, size)
     throw error
   }
@@ -196,7 +196,7 @@ function append(journal: OpenJournal, body: JournalEntryBody): string {
   return hash
 }
 
-/** Begins the next segment, and removes the oldest ones above the limit. */
+/** Begins the next segment, and removes the oldest segments above the limit. */
 function rotate(journal: OpenJournal): void {
   const { directory } = journal
   const old = journal.fd
@@ -211,8 +211,8 @@ function rotate(journal: OpenJournal): void {
   const oldest = segments.slice(0, Math.max(0, segments.length - journal.segmentsKept))
   const firstKept = segments[oldest.length]
   if (oldest.length === 0 || !firstKept) return
-  // Records the pruning before it happens. Missing entries without a `pruned` entry mean that the
-  // journal was cut.
+  // Records the pruning before the segments are removed. Missing entries without a `pruned` entry
+  // mean that the journal was cut.
   append(journal, { kind: 'pruned', through: Number.parseInt(firstKept, 10) - 1 })
   fsyncSync(journal.fd)
   for (const name of oldest) unlinkSync(join(directory, name))
@@ -233,8 +233,8 @@ async function syncOnce(journal: OpenJournal): Promise<void> {
   const at = journal.last
   await sync(journal.fd)
   journal.durableN = at.n
-  // The head names only entries that are on disk, because after a power loss it must not name a
-  // missing one.
+  // Writes to the head only an entry that is on disk, because after a power loss the head must not
+  // name a missing entry.
   writeSync(journal.headFd, headText(at), 0, 'utf8')
 }
 

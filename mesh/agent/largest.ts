@@ -5,19 +5,19 @@ import { CapabilityError, errnoOf } from './capability.ts'
 import { isSecret } from './manifest.ts'
 import { assertDirectory, type OpenEntry, openEntry, within } from './walk.ts'
 
-/** Space on disk, including everything below a directory. */
+/** The space of a file on disk, or of a directory with everything below it. */
 type Sized = { path: string; bytes: number }
 
 export type Largest = {
   path: string
   bytes: number
   /**
-   * Number of files and directories, because a file system may run out of these instead of space.
+   * Number of files and directories, because a file system may run out of inodes instead of space.
    */
   entries: number
   directories: (Sized & { entries: number })[]
   files: Sized[]
-  /** Why not everything was counted. Null if the count is complete. */
+  /** Why the count ended early. Null if the count is complete. */
   partial: string | null
   /** Directories directly below the path that were not counted to their end. */
   not_counted: string[]
@@ -31,7 +31,7 @@ export type Largest = {
 type Bounds = { entries: number; milliseconds: number; depth: number }
 const usual: Bounds = { entries: 300_000, milliseconds: 12_000, depth: 100 }
 const shown = 20
-/** Number of files that are read in parallel. */
+/** Number of directory entries that are read in parallel. */
 const batch = 256
 
 type Count = {
@@ -40,7 +40,7 @@ type Count = {
   bounds: Bounds
   untilMs: number
   device: bigint
-  /** Inodes of files with several names, so that each file counts once. */
+  /** Inodes of files with several names. Each of these files counts once. */
   counted: Set<bigint>
   entries: number
   partial: string | null
@@ -50,8 +50,8 @@ type Count = {
 
 /**
  * Sums the space below an open directory, only on its file system and without following symbolic
- * links. Counts each depth before a deeper one. If the sum ends early, the function reports this:
- * every number is then a lower bound, and no directory was skipped for a deeper one.
+ * links. Counts directories by depth. A count that ends early says so in `partial`: every number is
+ * then a lower bound, and no directory was skipped for a deeper directory.
  */
 export async function findLargest(
   held: OpenEntry,
@@ -103,11 +103,11 @@ async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Dir
   } finally {
     await leave(way)
   }
-  // Reports the directories from the last begun one on as unfinished if the count ended early.
+  // Reports the directory that was begun last, and all later ones, as unfinished.
   return { found, unfinished: count.partial === null ? [] : found.slice(Math.max(0, next - 1)) }
 }
 
-/** The open directories from the top down to the one whose children are counted. */
+/** The open directories from the top down to the directory whose children are counted. */
 type Way = { top: Directory; held: OpenEntry; last: Directory; handles: OpenEntry[] }
 
 async function visit(directory: Directory, found: Directory[], way: Way, count: Count): Promise<void> {
@@ -121,7 +121,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   try {
     const around = await goTo(parent, way, count)
     own = around && (await openEntry(around, name))
-    // Another file or directory may have this name by now.
+    // Ignores another file or directory that meanwhile has this name.
     if (!own?.stat.isDirectory() || own.stat.dev !== count.device) return
     count.entries += 1
     parent.entries += 1
@@ -135,7 +135,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   }
 }
 
-/** Opens a directory, name by name from the top. Null if something else is on the way. */
+/** Opens a directory, name by name from the top. Null if a name is no directory here any more. */
 async function goTo(directory: Directory, way: Way, { device }: Count): Promise<OpenEntry | null> {
   if (way.last === directory) return way.handles.at(-1) ?? way.held
   await leave(way)
@@ -181,7 +181,7 @@ async function countIn(directory: Directory, held: OpenEntry, found: Directory[]
   }
 }
 
-/** Adds each directory's contents to its parent. */
+/** Adds each directory's space and number of entries to its parent. */
 function addUp(found: readonly Directory[]): void {
   for (const { parent, bytes, entries } of found.toReversed())
     if (parent) {
@@ -190,7 +190,7 @@ function addUp(found: readonly Directory[]): void {
     }
 }
 
-/** Lists the names directly below the top that lead to these directories. */
+/** Lists the directories directly below the top that contain unfinished directories, by name. */
 function rightBelow(unfinished: readonly Directory[]): string[] {
   const names = unfinished.flatMap((directory) => {
     let each = directory
@@ -207,9 +207,9 @@ function isCounted(path: string, { dev }: BigIntStats, { device, left_out, isOwn
   return false
 }
 
-/** Reads names as bytes, in batches, until a limit is reached. */
+/** Reads a directory's names as bytes, in batches, until a limit of the count is reached. */
 async function* namesIn({ handle }: OpenEntry, count: Count): AsyncGenerator<Buffer[]> {
-  // TypeScript declares names only as text; Node documents `buffer`.
+  // Casts the encoding: TypeScript declares names only as text, but Node documents `buffer`.
   const listing = await opendir(`/proc/self/fd/${handle.fd}`, { encoding: 'buffer' as BufferEncoding, bufferSize: 256 })
   let names: Buffer[] = []
   for await (const { name } of listing as AsyncIterable<Dirent<Buffer>>) {
@@ -234,12 +234,12 @@ async function statOf(directory: OpenEntry, name: Buffer): Promise<BigIntStats |
   try {
     return await lstat(Buffer.concat([Buffer.from(within(directory.handle, '')), name]), { bigint: true })
   } catch {
-    // The entry was removed since its name was read, or the agent may not read it.
+    // Leaves out an entry that was removed after its name was read, or that the agent may not read.
     return null
   }
 }
 
-/** Returns the bytes on disk. Blocks have 512 bytes in every file system. */
+/** Returns the space of a file on disk in bytes. Blocks have 512 bytes in every file system. */
 const onDisk = ({ blocks }: BigIntStats) => Number(blocks) * 512
 
 /** Keeps a short list of the largest entries without sorting each time. */

@@ -8,16 +8,16 @@ import { type AgentOptions, startAgent } from './start.ts'
 const program = fileURLToPath(new URL('./enrolment.ts', import.meta.url))
 
 /**
- * Milliseconds between renewals. A few hours do not matter, because manifests are renewed in the
- * second half of their validity.
+ * Milliseconds between renewals of the manifest. A delay of hours is harmless, because a renewal is
+ * due only in the second half of a manifest's validity.
  */
 const everyMs = 6 * 3_600_000
 const afterFailureMs = 10 * 60_000
 
 /**
- * Fetches the device's manifest now and every few hours, and passes on its id. A child process does
- * this, because a TLS client would stay in the memory of an agent that is mostly idle. A device
- * that was not enrolled by token keeps its manifest.
+ * Fetches the device's manifest now and every few hours, and passes on the manifest's id. A child
+ * process fetches it, because a TLS client would stay in the memory of an agent that is mostly
+ * idle. A device that was not enrolled by token keeps its manifest.
  */
 function keepRenewed(
   places: Places,
@@ -25,8 +25,8 @@ function keepRenewed(
 ): { stop(): void } {
   let timer: NodeJS.Timeout | undefined
   let child: ReturnType<typeof execFile> | undefined
-  // Waits are random, so that devices that started together, for example after a power cut, do not
-  // fetch together.
+  // Waits for random times, so that devices that started together, for example after a power cut,
+  // do not fetch together.
   const later = (ms: number) => {
     timer = setTimeout(attempt, ms * (0.75 + Math.random() / 2)).unref()
   }
@@ -55,8 +55,8 @@ function keepRenewed(
 
 /**
  * The process of the agent: `main.ts '<AgentOptions as JSON>'`. Reading TypeScript costs Node half
- * of an idle agent's memory, so the first run of a process only fills the compile cache, and the
- * second run uses it.
+ * of an idle agent's memory. The process therefore first fills the compile cache, and then executes
+ * itself again to use the cache.
  */
 const warm = 'NIGHTSHIFT_AGENT_WARM'
 if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execve) {
@@ -87,7 +87,7 @@ try {
   const { status, reason } = started.agent.health()
   const how = options.address === null ? 'Calling out to' : 'Listening on'
   console.error(`${how} ${started.url}: ${status}${reason ? ` (${reason})` : ''}; ${started.confined}.`)
-  // A connected agent gets its manifests over the connection.
+  // Renews nothing for a connected agent, which gets its manifests over the connection.
   const renewal =
     options.address === null
       ? { stop() {} }

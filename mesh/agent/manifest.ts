@@ -15,13 +15,13 @@ import { type CallWeight, CapabilityError } from './capability.ts'
 type TrustedKey = { key: KeyObject; notAfterMs: number | null }
 export type TrustedKeys = ReadonlyMap<string, TrustedKey>
 
-/** A manifest with a valid signature, and the keys in it. */
+/** A manifest with a valid signature, the keys in it, and its end in milliseconds since 1970. */
 export type TrustedManifest = { manifest: Manifest; keys: TrustedKeys; expiresMs: number }
 
 /**
  * Reads a manifest and checks it against the pinned root key and the device's name. Refuses an
  * unsigned, altered, expired or foreign manifest, with the reason. `device` is null before the
- * first manifest, which contains the name.
+ * first manifest, which then gives the name.
  */
 export function trustManifest(
   text: string,
@@ -78,8 +78,8 @@ export function readAddress(text: string): AgentAddress | null {
 }
 
 /**
- * Returns why the agent may not listen at an address without TLS. Null for the machine itself, or a
- * WireGuard tunnel.
+ * Returns why the agent may not listen at an address without TLS. Null for a loopback address or an
+ * address of a WireGuard tunnel.
  */
 export function whyTls(
   { host }: AgentAddress,
@@ -104,8 +104,8 @@ export type ManifestPath = { path: string; segments: readonly string[]; writable
 export type PathRejection = { code: MeshErrorCode; message: string }
 
 /**
- * Reads a path. The innermost root decides whether the path may be written. `walk.ts` later follows
- * no symbolic links, so that the text names the real place.
+ * Reads a path. The innermost root that contains it decides whether it may be written. `walk.ts`
+ * later follows no symbolic links, so that the text names the real place.
  */
 export function parsePlace(path: string, manifest: Manifest): ManifestPath | PathRejection {
   const segments = path.split('/').filter((segment) => segment !== '')
@@ -138,8 +138,8 @@ const rootsOf = ({ roots }: Manifest) =>
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * Whether this path may be read only with approval. A dry run, which needs no approval, does not
- * show it either.
+ * Whether this path may be read only with approval. A dry run, which has no approval, does not show
+ * its content either.
  */
 export const isSecret = (path: string): boolean => kindOfSystemPath(path) !== null
 
@@ -156,8 +156,8 @@ export function weighRead(path: string, manifest: Manifest): CallWeight {
 }
 
 /**
- * Judges a read that shows only the kind of a file and no content. A listing of its directory shows
- * the same.
+ * Judges a read that shows only the kind of a file and no content. A listing of the file's
+ * directory shows just as much.
  */
 export function weighLook(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
@@ -165,7 +165,7 @@ export function weighLook(path: string, manifest: Manifest): CallWeight {
 }
 
 /**
- * Judges the change of a path, which always needs approval, and is never allowed where no command
+ * Judges the change of a path. It always needs approval, and is refused for a path that no command
  * may write.
  */
 export function weighWrite(path: string, manifest: Manifest): CallWeight {
@@ -193,8 +193,8 @@ const refusedFor = ({ code, message }: PathRejection): CallWeight => ({
 type AgentPaths = { state: string; hidden: readonly string[] }
 
 /**
- * Returns the place for a caller that is about to open it. Throws the refusal of `weigh`. Refuses
- * the agent's files.
+ * Returns the checked path for a caller that is about to open it. Throws the refusal of `weigh`.
+ * Refuses the agent's files.
  */
 export function requirePlace(
   path: string,
@@ -210,15 +210,15 @@ export function requirePlace(
 }
 
 /**
- * Returns a function that tells whether a path belongs to the agent. Resolves the agent's paths
- * once.
+ * Returns a function that tells whether a path belongs to the agent. Resolves the agent's own paths
+ * only once.
  */
 export function ownPaths({ state, hidden }: AgentPaths): (path: string) => boolean {
   const own = [state, ...hidden].map(realPath)
   return (path) => own.some((each) => isInside(path, each))
 }
 
-/** Resolves symbolic links, because the walk follows none and its paths are therefore real. */
+/** Resolves symbolic links, because `walk.ts` follows none and therefore compares real paths. */
 function realPath(path: string): string {
   try {
     return realpathSync(path)
@@ -228,8 +228,8 @@ function realPath(path: string): string {
 }
 
 /**
- * Checks what `fs.*` needs: roots to stay inside, and /proc, through which directories are held
- * open.
+ * Returns what `fs.*` lacks: roots to stay inside, or /proc, through which directories are held
+ * open. Null if nothing is missing.
  */
 export async function missingProc(manifest: Manifest): Promise<string | null> {
   if (manifest.roots.length === 0) return 'the manifest names no roots'

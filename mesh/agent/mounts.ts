@@ -4,10 +4,10 @@ import { isInside } from '../specs/spec.ts'
 /** A line of `/proc/self/mountinfo`. Numbers stay text, because they are identifiers. */
 export type Mount = {
   id: string
-  /** The id of the mount on which this mount is mounted. */
+  /** The id of the mount below which this mount is mounted. */
   parent: string
   device: string
-  /** The part of the file system that is mounted. */
+  /** The path inside the file system that is mounted. */
   root: string
   target: string
   options: readonly string[]
@@ -41,8 +41,8 @@ const unquote = (text: string) =>
 const namespaces = 'nsfs'
 
 /**
- * Lists the mounts to which a path could write. Of stacked mounts only the last is reachable, and a
- * mount below a covered directory is not. Ignores a mount over `/`, because a running process keeps
+ * Lists the mounts to which a path could write. Only the last of stacked mounts is reachable, and
+ * no mount below a covered directory is. Ignores a mount over `/`, because a running process keeps
  * the root that it started with.
  */
 export function writableIn(mounts: readonly Mount[]): Mount[] {
@@ -71,12 +71,12 @@ export function writableIn(mounts: readonly Mount[]): Mount[] {
 
 /**
  * Lists every path under which this machine shows the given path. A file system may be mounted at
- * several places, so hiding one path would leave the others.
+ * several places, so hiding only one path would leave the file visible at the others.
  */
 export function shownAt(path: string, mounts: readonly Mount[]): string[] {
   const real = existing(path)
   if (real === null) return []
-  // Only the last of stacked mounts is visible.
+  // Chooses the last of stacked mounts, because only the last is visible.
   const own = mounts
     .filter(({ target }) => isInside(real, target))
     .reduce<Mount | null>((best, each) => (best && best.target.length > each.target.length ? best : each), null)

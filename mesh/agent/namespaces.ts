@@ -13,10 +13,10 @@ import { find, isRoot, search, statusField, withoutMore } from './programs.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 
 /**
- * Holds namespaces in processes, one for each set of visible parts. Each command enters one and
- * gets a separate process namespace. Creating a namespace takes 50 ms, entering it 5. The holders
- * end with the agent. A holder is replaced if the machine mounts something, which would be missing
- * inside, and if a directory opens that kept a mount out of reach.
+ * Builds a confinement with namespaces, held by one process for each set of visible parts. Each
+ * command enters a holder's namespaces, and as root gets a process namespace too. Creating
+ * namespaces takes 50 ms, entering them 5. The holders end with the agent. A holder is replaced if
+ * the machine's mounts change, or if a directory opens that kept a mount out of reach.
  */
 export function byUnshare(hidden: HiddenPaths): Confinement | null {
   const [unshare, nsenter, setpriv] = ['unshare', 'nsenter', 'setpriv'].map(find)
@@ -49,8 +49,7 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
   return {
     sandbox: 'unshare',
     wrap: async (argv, { cwd, sees = [] }) => enterable(tools, (await holderOf(sees)).pid, sees, cwd)(argv),
-    // Points TMPDIR to a file system in memory that only the sandbox has, and that is missing in
-    // the list of the machine's mounts.
+    // Points TMPDIR to a file system in memory that exists only in the sandbox.
     environment: { TMPDIR: '/dev/shm' },
     endsWhole: isRoot,
     canShow: () => true,
@@ -69,8 +68,8 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
 type Tools = { unshare: string; nsenter: string; setpriv: string; mapsAll: boolean }
 
 /**
- * Only root with these rights can map all users in a namespace. Otherwise other users appear as
- * user 65534.
+ * Whether the agent can map all users in a namespace, which only root with both rights can.
+ * Otherwise all other users appear as user 65534.
  */
 function mayMapUsers(): boolean {
   const setIds = 0b1100_0000n
@@ -78,7 +77,7 @@ function mayMapUsers(): boolean {
   return isRoot() && (BigInt(`0x${effective ?? 0}`) & setIds) === setIds
 }
 
-/** Returns a function that puts the command that enters the namespaces before a command line. */
+/** Returns a function that puts the command for entering the namespaces before a command line. */
 function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: readonly AgentSight[], cwd = '/') {
   return (argv: readonly string[]): [string, ...string[]] => [
     nsenter,
@@ -90,8 +89,8 @@ function enterable({ unshare, nsenter, setpriv }: Tools, pid: number, sees: read
 }
 
 /**
- * Ends the process that holds namespaces after ten seconds, because a program may be about to enter
- * them. A program that is already inside stays there.
+ * Ends a holder after ten seconds, because a program may be about to enter its namespaces. A
+ * program that has entered them continues.
  */
 function endLater(child: ChildProcess): void {
   setTimeout(() => end(child), 10_000).unref()
@@ -105,8 +104,8 @@ const devices = ['null', 'zero', 'full', 'random', 'urandom']
 
 /**
  * Makes every reachable mount read-only and without devices, except the few devices that every
- * program needs. Keeps flags that are set, because the kernel lets no process here remove them.
- * `hold` then reads the result from the kernel, because a mount may disappear in between.
+ * program needs. Keeps the mounts' other flags, because the kernel lets no process here remove
+ * them. `hold` then reads the result from the kernel, because a mount may disappear meanwhile.
  */
 const readOnly = `
 for device in ${devices.join(' ')}; do mount --bind "/dev/$device" "/dev/$device"; done
@@ -133,15 +132,15 @@ if [ -n "$rehearsals" ]; then
 fi
 for path; do if [ -d "$path" ]; then mount -o remount,ro,mode=755,nosuid,nodev,noexec "$path"; fi; done`
 
-/** `closed`: directories that keep commands inside from reaching mounts that are not read-only. */
+/** `closed`: directories that keep commands inside from mounts that are not read-only. */
 type Holder = { child: ChildProcess; pid: number; closed: ClosedDirectory[] }
 
-/** Milliseconds for the start, because a network file system without its server may hang. */
+/** Milliseconds for the start of a holder, which hangs if a network file system hangs. */
 const heldWithinMs = 60_000
 
 /**
- * Makes and checks a holder. Throws the reason if a command inside could write, or see a hidden
- * path.
+ * Makes and checks a holder. Throws the reason if a command in its namespaces could write, or see a
+ * hidden path.
  */
 async function hold(
   tools: Tools,
@@ -149,8 +148,7 @@ async function hold(
   hidden: HiddenPaths,
   mounts: readonly Mount[],
 ): Promise<Holder> {
-  // Sorts the deepest path first, so that none is covered before its turn. For commands that read
-  // the mounts, the machine's mounts keep their flags.
+  // Sorts the deepest paths first, so that each path is still reachable when its cover is made.
   const covered = hidden.paths
     .flatMap((path) => shownAt(path, mounts))
     .sort((a, b) => b.length - a.length)
@@ -182,7 +180,7 @@ async function hold(
     const left = sees.includes('mounts') ? [] : leftWritable(pid, covered)
     const closed = left.length > 0 ? await directoriesBefore(left, enterable(tools, pid, sees)) : []
     // Lets the agent end without waiting for the holder, which ends when its input from the agent
-    // ends. Up to this line, the agent had to notice the end of the holder.
+    // closes. Before this line, the agent had to notice the end of the holder.
     for (const handle of [child, child.stdin, child.stdout, child.stderr]) (handle as { unref(): void }).unref()
     return { child, pid, closed }
   } catch (error) {
@@ -196,7 +194,7 @@ async function hold(
   }
 }
 
-/** Adds the error message of `mount`, if there is one. */
+/** Adds the error message of `mount`, if `mount` printed one. */
 function explain({ message }: Error, complaints: string): string {
   const lines = complaints.trim().split('\n')
   const about = lines.findLast((line) => message.includes(/^mount: (\/.*?): /.exec(line)?.[1] ?? '\n'))
@@ -236,7 +234,7 @@ function mapAllUsers(pid: number): void {
   }
 }
 
-/** Lists the mounts inside that could be written, as the kernel reports them. */
+/** Lists the mounts in a holder that could be written, as the kernel reports them. */
 function leftWritable(pid: number, covered: readonly string[]): Mount[] {
   const files = covered.filter((path) => !statSync(path, { throwIfNoEntry: false })?.isDirectory())
   const own = new Set([...devices.map((name) => `/dev/${name}`), '/dev/shm', ...files])
@@ -273,21 +271,21 @@ for path; do
 done`
 
 /**
- * Finds directories that keep commands from these mounts, with a command that has the same rights.
- * Throws if a mount is reachable.
+ * Finds the directories that keep commands from reaching these mounts, with a command that has the
+ * rights of a read. Throws if a mount is reachable.
  */
 async function directoriesBefore(
   mounts: readonly Mount[],
   inside: (argv: readonly string[]) => [string, ...string[]],
 ): Promise<ClosedDirectory[]> {
   const targets = mounts.map(({ target }) => target)
-  // Reads the states before the check, so that a directory that opens meanwhile differs.
+  // Reads the states before the check, so that a directory that opens meanwhile has another.
   const states = new Map([...new Set(targets.flatMap(aboveOf))].map((path) => [path, stateOf(path)]))
   const [program, ...words] = inside(['/bin/sh', '-c', firstClosed, 'sh', ...targets])
   const { stdout } = await promisify(execFile)(program, words, { env: { PATH: search.join(':') }, timeout: 30_000 })
   const lengths = stdout.split('\n').map(Number)
   const directories = targets.map((target, at) => Buffer.from(target).subarray(0, lengths[at]).toString())
-  // A name that is not UTF-8 cannot be tested.
+  // Counts a mount as open if its name is not UTF-8, because the name cannot be tested.
   const open = mounts.filter(({ target }, at) => directories[at] === '' || target.includes('\ufffd'))
   if (open.length > 0) {
     const names = open.slice(0, 3).map(({ target, type }) => `${target} (${type})`)

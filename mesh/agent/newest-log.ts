@@ -4,21 +4,21 @@ import { CapabilityError } from './capability.ts'
 import { isSecret } from './manifest.ts'
 import { type OpenEntry, openContent, openEntry, readPart } from './walk.ts'
 
-/** A file in a directory of logs, as the result lists it. */
+/** A file in a directory of logs, as the call's result lists it. */
 type LogFile = { name: string; bytes: number; modified: string }
 
 type NewestLog = {
   held: OpenEntry
-  /** All readable files, the newest first. */
+  /** The newest log files, the newest first. */
   files: LogFile[]
-  /** The number of all files. */
+  /** The number of all log files in the directory. */
   total: number
 }
 
 /** Rotated and compressed files, whose lines cannot be read. */
 const packed = /\.(?:gz|xz|bz2|zst|lz4|zip|Z|br)$/
 const shown = 15
-/** The most files that are tried, because a database file may be beside its log and be newer. */
+/** The most files that are tried. The newest may be no log, such as a database file. */
 const tries = 10
 const looked = 4_096
 
@@ -63,7 +63,7 @@ async function listFiles(
     signal.throwIfAborted()
     const name = bytes.toString('utf8')
     const path = `${directory.path === '/' ? '' : directory.path}/${name}`
-    // A name that is not valid text cannot be requested.
+    // Skips a name that is not valid text, because no call could request it.
     if (!Buffer.from(name).equals(bytes) || isSecret(path) || isOwn(path)) continue
     const stat = await statOf(directory.handle, bytes)
     if (stat?.isDirectory()) below.push(name)
@@ -74,8 +74,8 @@ async function listFiles(
 }
 
 /**
- * Whether a file is text. False also for a file that may not be opened, because another one may be
- * readable.
+ * Whether a file is text. False also for a file that may not be opened, so that the next file is
+ * tried.
  */
 async function isText(held: OpenEntry, signal: AbortSignal): Promise<boolean> {
   try {

@@ -8,25 +8,25 @@ type OutputLine = { id: number; text: string }
 
 type Listener = { onLine(line: OutputLine): void; onAnswer(answer: CapabilityAnswer): void }
 
-/** A running operation, with its newest lines for listeners that come later. */
+/** A running operation. It keeps its newest lines for listeners that come later. */
 export type DeviceOperation = {
   requestId: string
   key: string
   digest: string
-  /** The response that is given while the operation runs. */
+  /** The response to a request for a stream while the operation runs. */
   meanwhile: CapabilityAnswer
   answer: Promise<CapabilityAnswer>
   emit(text: string): void
   /** Stops the operation. */
   cancel(): void
   /**
-   * Sends the kept lines after an id, then every later line until the response. `missed` is the
-   * number of dropped lines.
+   * Sends the kept lines after a line's number, then every later line until the response. `missed`
+   * is the number of lines that were dropped before.
    */
   listen(afterId: number, listener: Listener): { missed: number; stop(): void }
 }
 
-/** `finish` gives the response to all waiters and listeners. */
+/** `finish` gives the response to all callers and listeners. */
 export type RunningOperation = DeviceOperation & { finish(answer: CapabilityAnswer): void }
 
 export function operation(

@@ -10,11 +10,11 @@ import type { Confinement } from './confine.ts'
 import { homeOf } from './programs.ts'
 import { whyNoRootRead, writableBelow, writersOf } from './root-read.ts'
 
-/** Conditions of a run without approval, besides its command line. */
+/** Conditions of a call without approval, besides its command line. */
 export type Preconditions = {
   conditions: readonly CallCondition[]
   sees: readonly AgentSight[]
-  /** The directory and environment of the run. */
+  /** The directory in which the command runs; `environment` has its variables. */
   cwd: string
   environment: Record<string, string>
   /** A command that reads as root, outside of the sandbox. */
@@ -22,8 +22,8 @@ export type Preconditions = {
 }
 
 /**
- * Returns why a run may not happen without approval now. Null if all conditions hold. Checked right
- * before the run.
+ * Returns why a call may not run without approval now. Null if all conditions hold. Checked right
+ * before the call.
  */
 export async function whyUnmet(
   { conditions, sees, cwd, environment, rootRead }: Preconditions,
@@ -63,7 +63,7 @@ async function whyOne(
       return null
     }
     case 'kubeconfig':
-      // Imported only here, because most devices have no such file and the parser takes memory.
+      // Imports the parser only here: most devices have no kubeconfig, and it takes memory.
       return whyFile('~/.kube/config', async (text) => oddKubeconfig((await import('yaml')).parse(text)))
     case 'docker_settings':
       return whyFile('~/.docker/config.json', (text) => oddDockerSettings(JSON.parse(text)))
@@ -115,12 +115,12 @@ async function whyFile(
   }
 }
 
-/** Number of repositories that are checked for one read. */
+/** The most repositories that are checked for one read. */
 const maxRepositories = 40
 
 /**
- * Prints lines in base64, because other output reaches the agent as cleaned text, in which a name
- * could be changed.
+ * A script that prints facts of a repository, each line in base64. Other output reaches the agent
+ * as cleaned text, in which a name could be changed.
  */
 const script = `
 line() { base64 | tr -d '\\n'; echo; }
@@ -132,9 +132,9 @@ git rev-parse --show-toplevel 2>/dev/null | line
 type Prober = Pick<CapabilityContext, 'run'>
 
 /**
- * Returns why a read by git in this directory could run another user's program: a setting, in the
- * directory or in a submodule that git would enter, does more than describe the repository. Null if
- * no setting does. Runs git itself, confined and with the same environment as the later read.
+ * Returns why a read by git in this directory could run another user's program: a setting does more
+ * than describe the repository. Checks the directory and the submodules that git would enter. Null
+ * if no setting does. Runs git itself, confined and in the environment of the later read.
  */
 async function whyNotPlainGit(
   directory: string,
@@ -180,8 +180,7 @@ const isWhole = (part: string): boolean => part === ending || part.endsWith(`\0$
 async function readAt(cwd: string, env: Record<string, string>, run: Prober['run']): Promise<GitFacts | null> {
   const ran = await run(['/bin/sh', '-c', script], { cwd, env, confine: 'read' })
   const lines = ran.stdout.split('\n').map((line) => Buffer.from(line, 'base64').toString('utf8'))
-  // Expects five lines, the last with the text behind it. A name in another encoding cannot be
-  // followed.
+  // Expects five lines, the last empty. A name in another encoding cannot be followed.
   if (ran.exitCode !== 0 || ran.truncated || lines.length !== 5 || lines.join('').includes('\ufffd')) return null
   const [gitDirectory, top, listed, stage] = lines as [string, string, string, string, string]
   const settings = isWhole(listed) ? gitSettingsIn(listed.slice(0, -ending.length)) : null

@@ -22,7 +22,7 @@ type ProcessFacts = {
   service: string | null
 }
 
-/** Reads what is known about a process. Null for a process that does not exist. */
+/** Reads the facts about a process. Null for a process that does not exist or ends meanwhile. */
 export async function processFacts(pid: number): Promise<ProcessFacts | null> {
   const process = await processOf(pid)
   const standing = standingOf(pid)
@@ -58,8 +58,8 @@ export const userNames = (): Promise<Map<string, string>> => namesById('/etc/pas
 export const groupNames = (): Promise<Map<string, string>> => namesById('/etc/group')
 
 /**
- * Reads names by number. If a number has several lines, the first one counts, as for the system
- * itself.
+ * Reads the names in a user list or group list, by number. The first line with a number counts, as
+ * for the system itself.
  */
 async function namesById(file: string): Promise<Map<string, string>> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').reverse()
@@ -73,8 +73,8 @@ export async function bootSeconds(): Promise<number | null> {
 }
 
 /**
- * Formats the start of a process, which is counted from the machine's start, such as
- * `2026-11-23T17:25:40Z`.
+ * Formats the start time of a process, such as `2026-11-23T17:25:40Z`. `ticks` are counted from the
+ * machine's start.
  */
 export function startOf(ticks: string, boot: number | null): string | null {
   if (boot === null) return null
@@ -86,7 +86,7 @@ function groupOf(cgroups: readonly string[]): string | null {
   return path && path !== '/' ? stripText(path, { keepNewlines: false }).slice(0, 200) : null
 }
 
-/** Formats these facts as lines for a person. */
+/** Formats the facts about a process as lines for a person. */
 export function formatProcess({
   process: { pid, name, ppid },
   user,
@@ -110,8 +110,8 @@ export function describeProcess({ process: { pid, name }, startedAt }: ProcessFa
 
 /**
  * Decides to which processes the device may send signals. A machine's process table also lists
- * processes of its containers and guests, and of Nightshift itself; a call for the machine never
- * means these.
+ * processes of its containers and guests, and of Nightshift. A call for the machine never means
+ * these processes.
  */
 
 /** A process as the kernel lists it. */
@@ -120,7 +120,7 @@ export type ProcessScope = {
   cgroups: readonly string[]
   /** The pid of the process in each process namespace, from the reader's namespace inwards. */
   numbers: readonly string[]
-  /** The process namespace. Null if the agent may not read it. */
+  /** The process namespace of the process. Null if the agent may not read it. */
   namespace: string | null
   words: readonly string[]
   name: string
@@ -140,7 +140,7 @@ const enclosures: readonly RegExp[] = [
   /\/(garden|ecs|actions_job)\/[^/]+/,
 ]
 
-/** Returns the container or guest of a control group. Null for one of the machine itself. */
+/** Returns the container or guest of a process. Null for a process of the machine itself. */
 export function enclosureOf(cgroups: readonly string[]): string | null {
   for (const line of cgroups) {
     const path = line.slice(line.indexOf(':', line.indexOf(':') + 1) + 1)
@@ -159,7 +159,7 @@ export function unitOf(cgroups: readonly string[]): string | null {
   return parts.findLast((part) => /\.(?:service|scope)$/.test(part)) ?? null
 }
 
-/** The programs of Nightshift, as a checkout, a package and an image start them. */
+/** The entry files of Nightshift's programs. */
 const ownPrograms = ['cli/main', 'api/main', 'worker/main', 'mesh/agent/main']
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -179,7 +179,7 @@ export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'c
   )
 }
 
-/** Servers that the embedded start also starts. */
+/** Servers that the embedded start of Nightshift also starts. */
 const embedded = new Set(['postgres', 'temporal', 'temporal-server'])
 
 /** Returns why the device may not send a signal to a process. Null if a signal is allowed. */
@@ -188,8 +188,8 @@ export function whyOutside(found: ProcessScope, own: ProcessScope): string | nul
 }
 
 /**
- * Returns to which container, guest or process namespace a process belongs. Null for a process of
- * the device itself.
+ * Returns why a process belongs to a container, a guest or another process namespace. Null for a
+ * process of the device itself.
  */
 export function whyElsewhere(found: ProcessScope, own: ProcessScope): string | null {
   const enclosure = enclosureOf(found.cgroups)
@@ -242,7 +242,7 @@ function namespaceOf(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`)
   } catch {
-    // Leaves out a process of another user, of which only the numbers are readable.
+    // Returns null for a process of another user, of which only the numbers are readable.
     return null
   }
 }
@@ -268,8 +268,8 @@ function parentOf(pid: number): number {
 }
 
 /**
- * Whether the agent started this process. Such processes have the mark, even a daemon that a call
- * left behind and that belongs to no call.
+ * Whether the agent started this process. Every started process has the mark, even a daemon that
+ * outlives its call.
  */
 function carriesMarker(pid: number): boolean {
   return textOf(`/proc/${pid}/environ`)

@@ -43,14 +43,14 @@ function lastLines({ stdout, stderr }: RunResult): string {
   return tail((stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' '), 600)
 }
 
-/** Directories of the system's programs. */
+/** Directories in which the agent finds the system's programs. */
 export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 
 export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
 
 /**
- * Whether the agent is root. Without root, a user loses the rights in a namespace by starting a
- * program, so its children are found in /proc.
+ * Whether the agent is root. Without root, a program in a namespace has no right to make a process
+ * namespace, so its children are found in /proc.
  */
 export function isRoot(): boolean {
   return process.getuid?.() === 0
@@ -145,7 +145,7 @@ export async function pids(): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** Lists this process and its ancestors. Ending one of them would end the agent. */
+/** Lists the agent and its ancestors by pid. Ending one of them would end the agent. */
 export function ownAncestors(): number[] {
   const found: number[] = []
   for (let pid = process.pid; pid > 0 && !found.includes(pid); ) {

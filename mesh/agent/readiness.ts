@@ -5,8 +5,8 @@ import { whyNotConnected } from './standing.ts'
 type HealthResponse = { ok: true; body: string } | { ok: false; reason: string }
 
 /**
- * Returns why this host's agent is not ready, without a full stop. Null for a ready agent. `listen`
- * is the address of an agent that listens.
+ * Returns why this host's agent is not ready, without a full stop at the end. Null for a ready
+ * agent. `listen` is the address of an agent that does not connect to the API.
  */
 export async function whyNotReady(state: string, listen: string): Promise<string | null> {
   const calling = whyNotConnected(state)

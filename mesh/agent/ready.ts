@@ -1,8 +1,8 @@
 import { whyNotReady } from './readiness.ts'
 
 /**
- * Health check of the container: checks whether the agent that listens at `MESH_LISTEN`, or the
- * connected agent of the directory in the first argument, is ready. Exits with 0 if so, otherwise
+ * Health check of the container. Checks the agent that listens at `MESH_LISTEN`, or the connected
+ * agent whose state directory is the first argument. Exits with 0 if the agent is ready, otherwise
  * with 1 and the reason. `nightshift mesh agent ready` reports the same.
  */
 const [, , state = '/var/lib/nightshift-agent'] = process.argv

@@ -1,8 +1,8 @@
 import type { CapabilityAnswer } from '../../domain/mesh.ts'
 
 /**
- * Milliseconds for which a refusal is kept: enough for a client to read the result after the
- * response that the operation runs.
+ * Milliseconds for which a refusal is kept. A client of a stream first gets the response that the
+ * operation runs, and reads the refusal within this time.
  */
 const keptMs = 60_000
 
@@ -10,7 +10,7 @@ export type RecentRefusals = ReturnType<typeof recentRefusals>
 
 /**
  * Keeps responses to requests that were refused before the journal accepted them, because these
- * responses are stored nowhere else.
+ * responses are not in the journal.
  */
 export function recentRefusals() {
   const answers = new Map<string, CapabilityAnswer>()

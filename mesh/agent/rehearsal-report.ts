@@ -4,24 +4,24 @@ import type { CapabilityOutcome } from './capability.ts'
 /** The most lines that a card shows. */
 const maxResultLines = 60
 
-/** Number of lines up to which each line counts. Above, only their approximate number counts. */
+/** The most lines of which each line counts. Of more lines only the rough number counts. */
 const maxExact = 50
 
 const maxLineCharacters = 500
 const maxAboutCharacters = 120
 
 export type RehearsalReport = {
-  /** Facts for a person, one per line. */
+  /** Facts that a person reads on the card, one per line. */
   told: readonly string[]
-  /** Parts that were not tried, each as a sentence. */
+  /** Parts of the call that were not tried, each as a sentence. */
   untried: readonly string[]
   /** The state for which the approval is valid. A different state needs a new approval. */
   rests: string
   /** Whether the effect itself was tried or listed. If false, only the target was read. */
   tried: boolean
   /**
-   * A usual name of the target for the title of the request: a process by its name, a commit by its
-   * subject.
+   * A usual name of the target for the title of the approval: a process by its name, a commit by
+   * its subject.
    */
   about?: string
 }
@@ -38,7 +38,7 @@ export function reportOutcome(
   return { ok: true, result, truncated: told.length > maxResultLines }
 }
 
-/** Adds the target's usual name to the outcome of a dry run. */
+/** Adds the usual name of the target to the outcome of a dry run. */
 export function named(outcome: CapabilityOutcome, about: string): CapabilityOutcome {
   if (!outcome.ok) return outcome
   return { ...outcome, result: { ...outcome.result, about: about.slice(0, maxAboutCharacters).toWellFormed() } }
@@ -46,7 +46,7 @@ export function named(outcome: CapabilityOutcome, about: string): CapabilityOutc
 
 /**
  * Reduces a list to the state that a person approves. Every line of a short list counts. Of a long
- * list only the order of magnitude counts, because a list that grows would otherwise need a new
+ * list only the order of magnitude counts, because a growing list would otherwise need a new
  * approval each time.
  */
 export function restsOnLines(lines: readonly string[]): string {

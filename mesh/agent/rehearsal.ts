@@ -11,7 +11,7 @@ import { isSecret } from './manifest.ts'
 import { userNames } from './process-facts.ts'
 import { path as searchPath } from './run.ts'
 
-/** One check for the person who decides: the command that ran on the copy, and its output. */
+/** A check for the person who decides: the command that ran on the copy, and its output. */
 type CheckRun = { argv: string[]; exit_code: number | null; output: string }
 
 const maxOutputCharacters = 8_192
@@ -36,8 +36,8 @@ export async function inThrowAway<T>(state: string, act: (directory: string) => 
 }
 
 /**
- * Removes the copies that a killed agent left behind, and returns their number. Called at the start
- * and hourly.
+ * Removes the copies that a killed agent left behind, and returns the number of removed copies.
+ * Called at the start and hourly.
  */
 export async function sweepRehearsals(
   state: string,
@@ -63,11 +63,11 @@ const remove = (directory: string) => rm(directory, { recursive: true, force: tr
 export type Copy = { path: string; copy: string }
 
 /**
- * Runs the manifest's checks whose `path` matches one of the files, on the copies, confined like
- * reads. Only the agent can read the copies: if reads run as another user, a check cannot open
- * them, and its exit code shows this. A check can print any file that the agent can read, if the
- * content includes it (`include /etc/shadow`). Known secrets are removed; to protect the rest, run
- * the agent without rights.
+ * Runs the manifest's checks whose `path` matches a file, on the file's copy, confined like reads.
+ * Only the agent can read the copies: if reads run as another user, a check fails, and its exit
+ * code shows this. A check can print any file that the agent can read, if the content includes it
+ * (`include /etc/shadow`). Known secrets are removed from the output; run the agent without rights
+ * to protect other secrets.
  */
 export async function runChecks(
   copies: readonly Copy[],
@@ -96,12 +96,12 @@ type ProbeContext = Pick<CapabilityContext, 'run' | 'hidden'>
 const patienceSeconds = 5
 export const patiently = (argv: readonly string[]): string[] => ['timeout', '-k', '1', String(patienceSeconds), ...argv]
 
-/** `told` is shown to a person. `rests` is part of the state that the person approves. */
+/** `told` is for a person to read. `rests` is part of the state that the person approves. */
 type Fact = { told: string; rests: string }
 
 /**
- * Describes what is at these paths now. Shows no content of a file, and nothing about secret files
- * or the agent's files, under this name or behind a symbolic link.
+ * Describes the files at these paths now. Shows no content of a file. Describes no secret file and
+ * no file of the agent, under this name or behind a symbolic link.
  */
 export async function fileFacts(paths: readonly string[], { hidden }: Pick<ProbeContext, 'hidden'>): Promise<Fact[]> {
   const users = await userNames()
@@ -131,7 +131,7 @@ function typeOf(found: BigIntStats): string {
 
 /**
  * Limits the time of a read, because a file system that does not respond must not block the dry
- * run. Null for any failure.
+ * run. Null for a failed or late read.
  */
 async function inTime<T>(look: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
@@ -142,7 +142,7 @@ async function inTime<T>(look: Promise<T>): Promise<T | null> {
 }
 
 /**
- * Whether programs append to the file all the time. Growth of such a file does not change the
+ * Whether programs append to the file all the time. Growth of the file then does not change the
  * approved state, but another file under its name does.
  */
 export function isFilled(path: string): boolean {
@@ -153,13 +153,13 @@ export function isFilled(path: string): boolean {
   )
 }
 
-/** Returns why a path is not read without approval. Null if no approval is needed. */
+/** Returns why a path is not read without approval. Null if it may be read. */
 export function whyNotLooked(path: string, hidden: readonly string[]): string | null {
   if (hidden.some((each) => isInside(path, each))) return 'the file belongs to the agent'
   return kindOfSystemPath(path) === null ? null : 'the file counts as a secret'
 }
 
-/** Finds the program of a command's first word in the PATH of commands. Null if there is none. */
+/** Finds the program of a command's first word in the PATH of commands. Null for no program. */
 function programAt(word: string, cwd: string): string | null {
   const places = word.includes('/')
     ? [resolve(cwd, word)]
@@ -177,12 +177,11 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * The largest program whose digest is computed, in bytes. A larger file is identified by size and
- * time.
+ * The largest program whose digest is computed, in bytes. Size and time identify a larger program.
  */
 const maxDigestBytes = 256 * 1024 * 1024
 
-/** Describes the file, owner and digest of each program. A person approves these. */
+/** Describes the file, owner and digest of each program. A person approves these programs. */
 export async function programFacts(
   words: readonly string[],
   cwd: string,
@@ -220,7 +219,7 @@ async function realOf(path: string): Promise<string> {
 }
 
 /**
- * Lists everything that a removal would delete, with kind and size, down to the end of the tree on
+ * Lists every file that a removal would delete, with kind and size, down to the end of the tree on
  * this file system.
  */
 export async function treeFacts(
@@ -239,7 +238,7 @@ export async function treeFacts(
   })
   const files = entries.filter(({ kind }) => kind !== 'd')
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
-  // 124 is the exit code of a timeout. After an error, the list may be incomplete too.
+  // Counts the list as incomplete after a timeout (exit code 124) or another error.
   const isWhole = ran.exitCode === 0 && !ran.truncated
   const count = `${files.length} files, ${entries.length - files.length} directories, ${bytes} bytes`
   const told = [

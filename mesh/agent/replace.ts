@@ -9,19 +9,19 @@ import { decoded, type OpenEntry, readPart, wholeBytes, within } from './walk.ts
 
 export function bytesOf(content: string, encoding: 'utf8' | 'base64'): Buffer {
   const bytes = Buffer.from(content, encoding)
-  // Checks the base64, because Buffer decodes what it can and silently drops the rest.
+  // Encodes the bytes again and compares, because Buffer silently drops invalid base64.
   if (encoding === 'base64' && bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
     throw new CapabilityError('invalid_arguments', 'the content is not base64')
   return bytes
 }
 
-/** Reads a small file completely. Throws `failed` for a larger file, also if it grows meanwhile. */
+/** Reads a small file completely. Throws for a file above the limit, or that grows meanwhile. */
 export async function readWhole(file: FileHandle, path: string, signal: AbortSignal): Promise<Buffer> {
   const { size } = await file.stat()
   const bytes = await readPart(file, 0, Math.min(size, wholeBytes) + 1, signal)
   if (size > wholeBytes || bytes.length > wholeBytes)
     throw new CapabilityError('failed', `${path} is larger than ${wholeBytes / 1024 / 1024} MiB`)
-  // One byte more than expected means that the file grew, so the read is incomplete.
+  // Reads one byte more than expected, to find out whether the file grew during the read.
   if (bytes.length > size) throw new CapabilityError('conflict', `${path} grew while it was read`)
   return bytes
 }
@@ -31,8 +31,8 @@ const maxDiffCharacters = 100_000
 
 /**
  * Returns a change of one file as a unified diff with three lines of context. `null` stands for a
- * missing file. Empty if both are the same. A sentence replaces the diff of binary content, or of
- * too much content.
+ * missing file. Empty for equal contents. A sentence replaces the diff if the content is binary or
+ * the diff too long.
  */
 export async function unifiedDiff(
   path: string,
@@ -42,7 +42,7 @@ export async function unifiedDiff(
   if (before && after?.equals(before)) return { diff: '', truncated: false }
   const [old, now] = [textOrNothing(before), textOrNothing(after)]
   if (old === null || now === null) return { diff: `Binary content of ${path} differs\n`, truncated: false }
-  // Imported only by the first dry run, to save memory of an idle agent.
+  // Imports the package only in the first dry run, to save memory of an idle agent.
   const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
   const diff = createTwoFilesPatch(
     before ? `a${path}` : '/dev/null',
@@ -67,10 +67,10 @@ const textOrNothing = (bytes: Buffer | null) => (bytes ? decoded(bytes) : '')
 
 /**
  * Replaces a file atomically: writes a temporary file beside it to disk, renames it, and writes the
- * directory to disk. A concurrent reader sees the old content or the new. `former` is the file for
- * which the change was made; if that file is gone, nothing is changed (`conflict`). With null, a
- * new file is made, which never replaces another. Access lists and extended attributes are not
- * kept.
+ * directory to disk. A concurrent reader sees either the old or the new content. `former` is the
+ * file for which the change was made; if another file or none has the name now, nothing is changed
+ * (`conflict`). Null makes a new file, which replaces no existing file. Access lists and extended
+ * attributes are not kept.
  */
 export async function replace(
   directory: OpenEntry,
@@ -145,14 +145,14 @@ async function syncDirectory(directory: FileHandle): Promise<void> {
   }
 }
 
-/** The most versions that are kept of a file. The oldest is removed first. */
+/** The most versions that are kept of one file. The oldest version is removed first. */
 const perPath = 10
-/** The most bytes of all versions together. */
+/** The most bytes of the kept versions of all files. */
 const allBytes = 256 * 1024 * 1024
 
 /**
- * Stores the earlier content of a file, readable only by the agent, and returns its place. The copy
- * is on disk when this returns.
+ * Stores the earlier content of a file, readable only by the agent. Returns the path of the copy,
+ * which is then on disk.
  */
 export async function keepVersion(state: string, path: string, bytes: Buffer): Promise<string> {
   const directory = join(state, 'versions', sha256(path).slice(0, 32))
@@ -175,7 +175,7 @@ async function writeSynced(path: string, content: string | Buffer): Promise<void
   }
 }
 
-/** Removes old versions. Names begin with the time, so they sort by age. */
+/** Removes the oldest versions above a limit. Names begin with the time, so they sort by age. */
 async function prune(state: string, directory: string): Promise<void> {
   const names = (await readdir(directory)).filter((name) => name !== 'path').sort()
   for (const name of names.slice(0, -perPath)) await rm(join(directory, name), { force: true })

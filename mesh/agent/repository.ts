@@ -8,10 +8,10 @@ import { readWhole } from './replace.ts'
 import { assertDirectory, type OpenEntry, openContent, openEntry, withEntryAt } from './walk.ts'
 
 /**
- * Runs git so that neither the device's configuration nor the repository's can start a program,
- * prompt, or lead elsewhere. git opens files by name, so a user who may rename inside the
- * repository could undo what `at` checked. Therefore the repository must belong to the agent's
- * user, who could run programs anyway.
+ * Runs git so that no setting of the device or the repository can start a program, ask a question
+ * or lead elsewhere. git opens files by name, so a user who may rename inside the repository could
+ * undo the checks of `checkoutAt`. Therefore the repository must belong to the agent's user, who
+ * could run programs anyway.
  */
 
 const settings = [
@@ -35,10 +35,7 @@ const settings = [
   'push.recurseSubmodules=no',
 ]
 
-/**
- * The first words of every git command. `safe.directory` is set because the agent has checked the
- * owner itself.
- */
+/** Builds a git command. `safe.directory` is set because the agent checks the owner itself. */
 export const git = (...words: readonly string[]) => [
   'git',
   '--no-pager',
@@ -79,8 +76,8 @@ export const identityOf = (author: string) => ({
 })
 
 /**
- * Settings that only describe a repository. Any other setting could start a program or lead
- * elsewhere.
+ * Settings that only describe a repository. Any other setting could start a program or lead to
+ * files elsewhere.
  */
 const harmless =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|autocrlf|safecrlf|eol|symlinks|sharedrepository|abbrev|quotepath|compression)|user\.(?:name|email)|remote\.[^\n]*\.(?:url|pushurl|fetch|tagopt|prune)|branch\.[^\n]*\.(?:remote|merge|rebase|description)|extensions\.objectformat|init\.defaultbranch|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:ff|conflictstyle)|diff\.(?:renames|algorithm)|receive\.denynonfastforwards|receive\.denydeletes|gc\.(?:auto|pruneexpire|reflogexpire)|submodule\.(?:active|[^\n]*\.(?:url|active))|color\.[^\n]*|advice\.[a-z]+|i18n\.[a-z]+)$/i
@@ -104,7 +101,7 @@ export async function checkoutAt(place: ManifestPath, context: CapabilityContext
   })
 }
 
-/** Checks a bare repository in the same way before a push to it or a clone from it. */
+/** Checks a bare repository like a checkout, before a push to it or a clone from it. */
 export async function requireBareAt(place: ManifestPath, context: CapabilityContext): Promise<void> {
   await withEntryAt(place, async (directory) => {
     assertDirectory(directory)
@@ -120,8 +117,8 @@ export async function requireBareAt(place: ManifestPath, context: CapabilityCont
 }
 
 /**
- * Requires that the directory belongs to the agent's user. Another owner could change its settings
- * meanwhile, and could not use the files that the agent leaves there.
+ * Requires that the directory belongs to the agent's user. Another owner could change the settings
+ * after the check, and could not use the files that the agent leaves there.
  */
 export function assertOwn({ stat, path }: OpenEntry): void {
   const own = process.getuid!()
@@ -138,7 +135,7 @@ async function assertPlain(directory: OpenEntry, path: string, context: Capabili
   await assertNone(directory, ['commondir'], `${path} shares its repository with another checkout`)
   await assertNone(directory, ['objects', 'info', 'alternates'], `${path} keeps objects in another directory`)
   const text = await settingsIn(directory)
-  // The output of a program reaches the agent as cleaned text, in which a name could be changed.
+  // Requires plain text, because git's output reaches the agent cleaned, and a name could differ.
   if (stripText(text) !== text)
     throw new CapabilityError('blocked', `the settings of ${path} have invisible characters`)
   const odd = (await askSettings(text, ['--list', '--name-only'], context)).find((key) => !harmless.test(key))
@@ -181,7 +178,7 @@ async function settingsIn(directory: OpenEntry): Promise<string> {
 }
 
 /**
- * Reads settings with git from its input, so that git includes no other files. Returns one value
+ * Reads settings with git from its standard input, so that git includes no files. Returns one value
  * per line.
  */
 export async function askSettings(
@@ -194,7 +191,7 @@ export async function askSettings(
     input: text,
     confine: 'read',
   })
-  // Exit code 1 means that there is no such setting.
+  // Accepts exit code 1, which means that there is no matching setting.
   if ((ran.exitCode !== 0 && ran.exitCode !== 1) || ran.truncated)
     throw new CapabilityError('failed', 'git cannot read the settings of the repository')
   return ran.stdout.split('\n').filter((line) => line !== '')
@@ -204,7 +201,7 @@ export const authorOf = ({ manifest }: Pick<CapabilityContext, 'manifest'>) => `
 
 /**
  * Runs git in a checkout as the agent's user, who owns the checkout. A confined user might not be
- * able to read it.
+ * able to read the checkout.
  */
 export function inCheckout(
   path: string,
@@ -238,8 +235,8 @@ export async function changed(
 }
 
 /**
- * Reads git's list of names, one per line. Names with characters outside of plain ASCII are quoted,
- * with escapes as in C.
+ * Reads git's list of file names, one per line. git quotes a name with characters outside of plain
+ * ASCII, with escapes as in C.
  */
 export function namesIn(listing: string): string[] {
   return listing
@@ -259,7 +256,7 @@ function unquoted(text: string): string {
   return Buffer.from(bytes).toString('utf8')
 }
 
-/** Checks what reading a repository needs, which is no writable root. */
+/** Returns what the device lacks to read repositories. Null for nothing. */
 export async function missingGitToRead(manifest: Manifest): Promise<string | null> {
   return (await isInstalled('git')) ? missingProc(manifest) : 'git is not installed'
 }

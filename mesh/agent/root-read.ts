@@ -5,17 +5,17 @@ import { type CapabilityContext, CapabilityError, type RunOptions, type RunResul
 import { find } from './programs.ts'
 
 /**
- * Runs a command that the manifest lets root run to read. The command runs outside of the sandbox,
- * which disables set-user-ID programs: alone, without a shell, as root would start it. The rest of
- * a pipe reads its output inside the sandbox.
+ * Runs a command that the manifest lets root run to read. The command runs alone, without a shell,
+ * as root would start it. It runs outside of the sandbox, which disables set-user-ID programs. The
+ * later commands of a pipe read its output inside the sandbox.
  */
 
 const sudo = '/usr/bin/sudo'
-/** The most characters of errors before the rest of the pipe began. */
+/** The most characters of standard error that are kept from the command of root. */
 const maxErrors = 4_000
 
 /**
- * Returns why the command needs approval now. Null if only root controls its program and its files.
+ * Returns why the command needs approval now. Null if only root can replace its program and files.
  */
 export function whyNoRootRead({ argv }: RootRead): string | null {
   if (!isRootsSudo()) return `${sudo} is not a set-user-ID program of root`
@@ -26,7 +26,7 @@ export function whyNoRootRead({ argv }: RootRead): string | null {
   return word === undefined ? null : `users other than root may replace the target of ${word}`
 }
 
-/** Runs the command, and then the rest of the pipe with its output. `inSandbox` runs the rest. */
+/** Runs the command as root. `inSandbox` runs the later commands of the pipe with its output. */
 export async function readAsRoot(
   read: RootRead,
   context: CapabilityContext,
@@ -54,7 +54,7 @@ function isRootsSudo(): boolean {
   return isSetUser && writersOf(sudo) === 'root'
 }
 
-/** Finds the program in the system's directories, without `PATH`. */
+/** Finds the command's program in the system's directories, without using `PATH`. */
 function programOf([name = '']: readonly string[]): string | null {
   const path = name.startsWith('/') ? name : find(name)
   const isProgram = path !== null && statSync(path, { throwIfNoEntry: false })?.isFile() === true
@@ -68,8 +68,8 @@ function pathsIn(word: string): string[] {
 }
 
 /**
- * Whether only root can change where this path leads. The target may belong to anybody, unless it
- * is a symbolic link.
+ * Whether only root can change where this path leads. The file itself may belong to anybody, unless
+ * it is a symbolic link.
  */
 function isRootsWay(path: string): boolean {
   const at = resolve(path)
@@ -84,7 +84,7 @@ function isOpenToOthers(directory: string): boolean {
   return writersOf(directory) === 'others'
 }
 
-/** Number of symbolic links up to which a path is followed. */
+/** The most symbolic links that are followed for one path. */
 const maxLinks = 40
 
 /**
@@ -127,8 +127,8 @@ export function writersOf(path: string): 'absent' | 'root' | 'others' {
 const maxEntries = 1_000
 
 /**
- * Checks a directory with everything in it. Returns the first path that others may write. Null if
- * there is none.
+ * Checks a directory with all files in it. Returns the first path that others may write. Null for
+ * none.
  */
 export function writableBelow(path: string): string | null {
   const waiting = [path]

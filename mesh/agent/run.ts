@@ -12,26 +12,26 @@ import { find, homeOf, search } from './programs.ts'
 type Runner = {
   limits: Manifest['limits']
   confinement: Confinement
-  /** The mark in the environment of everything that is started, to find it again. */
+  /** The mark in the environment of every started program, by which the agent finds it again. */
   marker: string
   signal: AbortSignal
-  /** Called with the pid as soon as there is one. */
+  /** Called with the pid as soon as the program has one. */
   onStart?(pid: number): void
 }
 
 /** The PATH of commands. */
 export const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-/** Milliseconds between two sums of the group's memory. */
+/** Milliseconds between two sums of the memory of a program's processes. */
 const watchMs = 500
-/** Milliseconds for which output is awaited after the program has ended. */
+/** Milliseconds for which the agent waits for output after the program has ended. */
 const drainMs = 200
 
-/** 32 MiB in blocks of 512 bytes. */
+/** The largest file that a confined program may write: 32 MiB, in blocks of 512 bytes. */
 const largestFileBlocks = '65536'
 
 /**
- * Sets limits that every shell knows. A lower existing limit is kept. The program then replaces
- * this process.
+ * A script that sets limits which every shell knows, and keeps a lower existing limit. The program
+ * then replaces the shell.
  */
 const limited = `ulimit -c 0 2>/dev/null
 ulimit -t "$1" 2>/dev/null
@@ -40,16 +40,16 @@ ulimit -d "$2" 2>/dev/null
 shift 3
 exec "$@"`
 
-/** Number of times that a sandbox is made again. */
+/** Number of times that a sandbox is made again for one program. */
 const maxRepeats = 2
 
 type RunningProgram = ChildProcessByStdio<Writable | null, Readable, Readable>
 
 /**
- * Runs a program in a separate session and environment, with an empty input. Stops it at the
- * deadline, on cancellation, at the output limit and if the group exceeds its memory. When the
- * promise resolves, no process of a confined read remains; of a write only processes that left its
- * group while it ended by itself, such as a daemon. A sandbox that could not be made because a
+ * Runs a program in a separate session and environment, with an empty input by default. Stops the
+ * program at the deadline, on cancellation, at the output limit, and if its processes exceed the
+ * memory limit. When the promise resolves, no process of a confined read remains. Of a write only a
+ * process that left the group remains, such as a daemon. A sandbox that could not be made because a
  * mount disappeared is made again.
  */
 export async function runProgram(argv: readonly string[], options: RunOptions, runner: Runner): Promise<RunResult> {
@@ -57,8 +57,8 @@ export async function runProgram(argv: readonly string[], options: RunOptions, r
     const ran = await runOnce(argv, options, runner)
     const why = options.confine === 'read' ? whyNotStarted(runner.confinement, ran) : null
     if (why === null) return ran
-    // Tests another command, because the program itself may print such a message. Other commands
-    // then still run in the sandbox.
+    // Tests another command, because the program itself may have printed the message. The sandbox
+    // works if the other command runs in it.
     if (left === 0) {
       const other = await runOnce(['/bin/true'], { confine: 'read', sees: options.sees }, runner)
       if (other.exitCode === 0) return ran
@@ -74,13 +74,13 @@ async function runOnce(argv: readonly string[], options: RunOptions, runner: Run
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new CapabilityError('not_found', `${cwd} is not a directory.`)
   const [program, ...words] = await limitedAndConfined(argv, { ...options, cwd }, runner)
-  // Awaits nothing until the listeners are added, because a failed start is reported in the next
+  // Awaits nothing before the listeners are added, because a failed start is reported in the next
   // tick.
   const child = spawn(program, words, {
     cwd,
     detached: true,
-    // A pipe of Node is a socket, with which bash takes itself for a remote shell and reads a start
-    // file.
+    // Makes a pipe only for an input. A pipe of Node is a socket, with which bash takes itself for
+    // a remote shell and reads a start file.
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: environmentFor(options, runner),
   }) as RunningProgram
@@ -101,7 +101,7 @@ async function limitedAndConfined(
 ): Promise<[string, ...string[]]> {
   const confined = confine === 'read'
   const inner = confined ? await confinement.wrap(argv, { cwd, sees }) : [...argv]
-  // If the file system is writable, no file can grow. Otherwise files in memory stay small.
+  // Forbids writes to files if they could reach the disk. Otherwise limits files in memory.
   const isWritable = confinement.sandbox === 'user' || sees?.includes('mounts')
   const fileBlocks = confined ? (isWritable ? '0' : largestFileBlocks) : 'unlimited'
   const shell = [
@@ -137,7 +137,7 @@ type Watched = {
   resolve(result: RunResult): void
 }
 
-/** Collects the output, stops the group at a limit or by the signal, and resolves at the end. */
+/** Collects the output, stops the processes at a limit or by the signal, and then resolves. */
 function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void {
   const { limits, confinement, signal } = runner
   const confined = options.confine === 'read'
@@ -150,8 +150,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     if (stoppedBy !== null) return
     stoppedBy = why
     stopping = terminate(pid, runner.marker, gently).then((left) => {
-      // Does not wait for a process that cannot be killed (another user's, or one that hangs in the
-      // kernel).
+      // Does not wait for a process that remains: of another user, or one that hangs in the kernel.
       if (left > 0) finish(null, null)
     })
   }
@@ -199,7 +198,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
     const drained = Promise.all([ended(child.stdout), ended(child.stderr)])
     await Promise.race([drained, pause(drainMs)])
     await stopping
-    // Kills everything after a read. After a write it kills only the process group, which a daemon
+    // Kills all processes of a read. Of a write it kills only the process group, which a daemon
     // leaves.
     if (!confined) endGroup(pid)
     else if (!confinement.endsWhole(options.sees ?? [])) await terminate(pid, runner.marker, false)
@@ -207,7 +206,7 @@ function watchUntilEnd({ child, pid, options, runner, resolve }: Watched): void 
   })
 }
 
-/** Whether a signal ended by its timeout. With any other reason, a person ended it. */
+/** Whether the deadline aborted a signal. With any other reason, a person cancelled the call. */
 function isDeadline(signal: AbortSignal): boolean {
   return (signal.reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
 }
@@ -231,11 +230,11 @@ function pause(ms: number): Promise<void> {
 
 const maxLineCharacters = 4_000
 
-/** The bytes of both outputs, up to a common limit. Each line is passed on when it comes. */
+/** The bytes of both outputs, up to a common limit. Each line is passed on when it is complete. */
 type Output = {
   /** Returns false when the limit is reached. Bytes above it are dropped. */
   take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
-  /** Passes on the rest of the last lines. */
+  /** Passes on the last lines, even if they are incomplete. */
   end(): void
   text(stream: 'stdout' | 'stderr'): string
   readonly truncated: boolean
@@ -286,7 +285,7 @@ function lineReader(onLine: ((line: string) => void) | null) {
       const parts = open.split('\n')
       open = parts.pop() ?? ''
       for (const line of parts) tell(line)
-      // Passes on a long line in pieces, so that it neither waits for its end nor grows.
+      // Passes on a long line in pieces, so that the unsent part of the line cannot grow.
       while (open.length > maxLineCharacters) {
         tell(open)
         open = open.slice(maxLineCharacters)

@@ -6,7 +6,7 @@ import { dropAll, find, isRoot } from './programs.ts'
 
 /**
  * Builds a confinement with bubblewrap. `/proc` is the machine's, because `ps` in a sandbox must
- * list all processes. A user namespace prevents a way out through it.
+ * list all processes. A user namespace prevents a way out through `/proc`.
  */
 export function byBwrap(hidden: HiddenPaths): Confinement | null {
   const bwrap = find('bwrap')
@@ -17,7 +17,8 @@ export function byBwrap(hidden: HiddenPaths): Confinement | null {
     `/dev/${name}`,
   ])
   // Limits the file system in memory, which could otherwise take half of the memory, and which no
-  // process limit counts. Versions before 0.7 lack the option; `run.ts` limits files even there.
+  // process limit counts. bubblewrap before 0.7 lacks the option; `run.ts` limits files in any
+  // case.
   const { stdout } = spawnSync(bwrap, ['--help'], { encoding: 'utf8', timeout: 5_000 })
   const small = stdout?.includes('--size ') ? ['--size', String(32 << 20)] : []
   return {
@@ -72,9 +73,9 @@ function covers({ paths, rehearsals }: HiddenPaths, withRehearsals: boolean): st
 
 /**
  * Builds a confinement with another user. Root becomes the user `nobody`, which reads and writes
- * only what every user may, and has the network. The modes of the agent's files deny that user
- * access. A program with configuration is not restrained by this, so none runs here without
- * approval (`guard.ts`).
+ * only files that every user may, and has the network. The modes of the agent's files deny access
+ * to `nobody`. Another user does not restrain a program that obeys configuration, so no such
+ * program runs here without approval (`guard.ts`).
  */
 export function byUser(): Confinement | null {
   const setpriv = find('setpriv')
@@ -95,7 +96,7 @@ export function byUser(): Confinement | null {
 /** Paths that only the agent uses: its state with journal and nonces, and key files elsewhere. */
 export type HiddenPaths = {
   paths: readonly string[]
-  /** A directory below one of these paths that a check has to see. */
+  /** The directory of temporary copies, below one of these paths. A check has to see it. */
   rehearsals: string | null
 }
 

@@ -4,16 +4,16 @@ import type { Agent } from './agent.ts'
 import { answer, type Outlet } from './answers.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** The most exchanges in parallel. The control plane uses fewer. */
+/** The most exchanges in parallel. The control plane uses fewer exchanges. */
 const maxUnderWay = 128
-/** A response waits while this many bytes of other responses are unsent. */
+/** The bytes of unsent responses above which a response waits. */
 const maxOnTheWayBytes = 1_000_000
 /** Milliseconds within which lines are joined. */
 const togetherMs = 20
 
 type Exchange = { isDropped: boolean; onClose: (() => void)[]; waiting: number }
 
-/** Responds to exchanges in frames, like to requests over HTTP. */
+/** Responds to exchanges in frames, as the server does to requests over HTTP. */
 export function serveFrames(agent: Agent, socket: WebSocket) {
   const open = new Map<number, Exchange>()
   let onIdle: (() => void) | null = null
@@ -66,7 +66,7 @@ export function serveFrames(agent: Agent, socket: WebSocket) {
       if (frame?.kind === 'ask') begin(frame.exchange, frame.piece)
       else if (frame?.kind === 'drop') close(frame.exchange)
     },
-    /** Ends the connection when nothing runs any more, or after this time. */
+    /** Ends the connection when no exchange runs any more, or after this time. */
     leave(withinMs: number): void {
       const end = () => socket.close(1000, 'the agent connects to another process')
       const timer = setTimeout(end, withinMs)
@@ -106,12 +106,12 @@ function outletOf(exchange: Exchange, { send, sendAll }: Wire, close: () => void
   }
 }
 
-/** Sends lines that come close together as one piece, in their order. */
+/** Sends lines that come within a short time as one piece, in their order. */
 function openLines(exchange: Exchange, sendAll: Wire['sendAll'], finish: () => void): ReturnType<Outlet['open']> {
   let texts: string[] = []
   let characters = 0
   let timer: NodeJS.Timeout | null = null
-  // Sends pieces in order, even if one takes long.
+  // Sends pieces in order, even if sending a piece takes long.
   let sending: Promise<void> = Promise.resolve()
   const flush = () => {
     if (timer) clearTimeout(timer)

@@ -32,7 +32,7 @@ function toAsk(request: IncomingMessage): AgentAsk {
   }
 }
 
-/** Reads the body. Null if it is too large; the rest is then not read. */
+/** Reads the body. Null if the body is too large; its remaining bytes are then not read. */
 async function read(request: IncomingMessage): Promise<Buffer | null> {
   if (Number(request.headers['content-length'] ?? 0) > bodyBytes) return null
   const chunks: Buffer[] = []
@@ -70,7 +70,7 @@ function json(response: ServerResponse, status: number, body: object): void {
     'content-type': 'application/json; charset=utf-8',
     'content-length': bytes.length,
     'cache-control': 'no-store',
-    // Closes the connection, because the rest of a too large request is not read.
+    // Closes the connection, because the remaining bytes of a too large request are not read.
     ...(status === 413 && { connection: 'close' }),
   })
   response.end(bytes)

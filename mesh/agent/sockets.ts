@@ -6,7 +6,7 @@ import { endianness } from 'node:os'
 export type Socket = {
   protocol: 'tcp' | 'udp'
   local: string
-  /** Null if nothing is connected. */
+  /** The address of the peer. Null if no peer is connected. */
   remote: string | null
   state: string
   uid: string
@@ -65,7 +65,7 @@ function addressOf(text: string): string {
   })
   const number = Number.parseInt(port, 16)
   if (bytes.length === 4) return `${bytes.join('.')}:${number}`
-  // Writes an IPv4 address that is inside an IPv6 address in its own form.
+  // Formats an IPv4 address inside an IPv6 address as IPv4.
   if (bytes.slice(0, 12).join(',') === '0,0,0,0,0,0,0,0,0,0,255,255') return `${bytes.slice(12).join('.')}:${number}`
   const groups = Array.from({ length: 8 }, (_, at) => ((bytes[at * 2]! << 8) | bytes[at * 2 + 1]!).toString(16))
   return `[${short(groups.join(':'))}]:${number}`
@@ -77,8 +77,8 @@ function short(address: string): string {
 }
 
 /**
- * Lists the inodes of a process's sockets that are among the given ones. Null if the agent may not
- * read them, as for another user's process.
+ * Lists those of the given inodes that are sockets of this process. Null if the agent may not read
+ * the process's sockets, as for another user's process.
  */
 export async function socketsHeldBy(pid: number, inodes: ReadonlySet<string>): Promise<string[] | null> {
   let names: string[]

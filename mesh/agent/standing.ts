@@ -43,7 +43,7 @@ export function keepStanding(state: string, look: Look): { note(): void } {
 }
 
 /**
- * Removes the state of an earlier agent that connected, because an agent that listens is queried
+ * Removes the file of an earlier agent that connected, because an agent that listens is queried
  * over its port.
  */
 export function endStanding(state: string): void {
@@ -51,8 +51,8 @@ export function endStanding(state: string): void {
 }
 
 /**
- * Returns why the connecting agent of this state is not ready: `null` if it is ready, `undefined`
- * if the last agent did not connect. Ignores the file of a killed agent.
+ * Returns why the connecting agent of this state directory is not ready: `null` if it is ready,
+ * `undefined` if the last agent did not connect. Ignores the file of a killed agent.
  */
 export function whyNotConnected(state: string): string | null | undefined {
   const kept = readStanding(state)

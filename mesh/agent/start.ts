@@ -33,13 +33,13 @@ export type AgentOptions = {
 /** Milliseconds between disk writes of journal entries for reads. A write waits for its entry. */
 const syncMs = 1_000
 /**
- * Seconds after which a copy counts as orphaned, because no request may take longer than an hour.
+ * Seconds after which a temporary copy counts as orphaned. No request may take more than an hour.
  */
 const rehearsalSeconds = 7_200
 
 /**
- * Starts the agent and resolves when it listens. Throws the reason in words for a person if it may
- * not start with these options.
+ * Starts the agent, and resolves when it accepts requests. Throws the reason in words if the agent
+ * may not start with these options.
  */
 export async function startAgent(options: AgentOptions, journalOptions: JournalOptions = {}) {
   const { address, tls } = options
@@ -54,8 +54,8 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
 
   const release = lock(state)
   leaveFormerName(state)
-  // Opens the journal before the nonces, whose file distinguishes a first start from a lost
-  // journal.
+  // Opens the journal before the nonces. A file of nonces without a journal means that the journal
+  // was lost.
   const journal = openJournal(state, journalOptions)
   const nonces = openNonces(state, Date.now())
   journal.append({ kind: 'started', version: options.version, boot: bootId() })
@@ -123,8 +123,8 @@ function readRootKey(file: string) {
 }
 
 /**
- * `close` stops accepting, `end` ends what is open, `note` writes the state of an agent without a
- * port.
+ * The agent's way to requests. `close` stops accepting requests, `end` ends open connections,
+ * `note` writes the state of an agent without a port.
  */
 type Door = { url: string; close(): void; end(): void; note(): void }
 
@@ -179,13 +179,13 @@ function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void
 }
 
 /**
- * Ends processes that a former agent left running, because no client waits for them and no deadline
- * stops them.
+ * Ends processes that an earlier agent left running, because no client waits for them and no
+ * deadline ends them.
  */
 async function endLeftovers(journal: Journal): Promise<void> {
   const boot = bootId()
   for (const { process: started, requestId } of journal.index.open()) {
-    // Uses only the marker if the pid may have been reused.
+    // Finds the processes only by the marker if the pid may have been reused.
     const isSame = started !== null && started.boot === boot && startTicksOf(started.pid) === started.startTicks
     const leader = isSame ? started.pid : nobody
     if (groupMembersOf(leader, requestId).length > 0) await terminate(leader, requestId, false)

@@ -12,9 +12,9 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Makes a missing directory. Returns why this user should not write there: the user may not, or is
- * root in a directory of another user, who could not read the files and could have put a symbolic
- * link there. Null if this user may write.
+ * Makes a missing directory. Returns why this user should not write there. Null if the user may
+ * write. Root should not write in a directory of another user, who could not read the files and
+ * could have put a symbolic link there.
  */
 export function whyNotOurs(folder: string): string | null {
   try {
@@ -40,7 +40,7 @@ export function enrolledName(state: string): string | null {
   return existsSync(nameIn(state)) ? readFileSync(nameIn(state), 'utf8').trim() : null
 }
 
-/** Pins the name. If the name changed, the former name is kept in a note for the next start. */
+/** Pins the device's name. If the name changed, a note keeps the former name for the next start. */
 export function pinName(state: string, name: string): void {
   const before = enrolledName(state)
   if (before === name) return
@@ -49,9 +49,9 @@ export function pinName(state: string, name: string): void {
 }
 
 /**
- * Moves the journal of another device name aside, such as on a copied host, because its writes were
- * not done here. The caller holds the lock. The note is removed last, so that a killed start is
- * repeated.
+ * Moves the journal of a former device name aside, as on a copied host, because this device did not
+ * do its writes. The caller holds the lock of the directory. The note is moved last, so that a
+ * killed start repeats the move.
  */
 export function leaveFormerName(state: string): void {
   if (!existsSync(formerIn(state))) return

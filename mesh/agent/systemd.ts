@@ -4,18 +4,18 @@ import { type CapabilityContext, CapabilityError, type RunResult } from './capab
 import { find, isRoot, whyNotDone } from './programs.ts'
 
 /**
- * How this machine's service manager is called: the program and arguments before the verb.
- * `isUsers`: it is the manager of the agent's user.
+ * The program and arguments that call this machine's service manager, before the verb. `isUsers`:
+ * the manager of the agent's user.
  */
 export type Systemd = { words: readonly string[]; isUsers: boolean }
 
-/** `systemctl` is the program with its usual arguments. Absent for the system's manager. */
+/** Builds the call from `systemctl` with its usual arguments. Absent for the system's manager. */
 export function systemdBy(systemctl: readonly string[] | undefined): Systemd {
   const words = systemctl ?? [find('systemctl') ?? '/usr/bin/systemctl']
   return { words, isUsers: systemctl !== undefined }
 }
 
-/** Returns null if systemd runs, which is tested as in sd_booted(3). */
+/** Returns null if systemd runs, tested as in sd_booted(3), and otherwise what is missing. */
 export async function missingSystemd({ words, isUsers }: Systemd): Promise<string | null> {
   if (isUsers) return null
   const isThere = await stat('/run/systemd/system').then(
@@ -53,12 +53,12 @@ const asked = {
 
 export type UnitState = Record<keyof typeof asked, string>
 
-/** Makes the output plain, without colours, in English and UTC. */
+/** The environment that makes systemd's output plain: no colours, English, UTC. */
 const environment = { LC_ALL: 'C', TZ: 'UTC', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
 
 /**
  * Returns what systemd reports about units, in order; `null` for an unknown name. Runs outside of
- * the sandbox of reads, because code chooses the words, and a user namespace would hide the caller.
+ * the sandbox: code chooses the arguments, and a user namespace would hide the caller.
  */
 export async function showUnits(
   { words }: Systemd,
@@ -86,22 +86,22 @@ const splitOnce = (line: string): [string, string] => {
   return [line.slice(0, at), line.slice(at + 1)]
 }
 
-/** Keeps lists of units complete, because an omitted unit would stop unnoticed. */
+/** Cuts texts but no lists of units: a unit that a list lacks would stop unnoticed. */
 const clean = (text: string, max = 2_000) => stripText(text, { keepNewlines: false }).slice(0, max)
 const lists = new Set(['required_by', 'bound_by', 'parts', 'stops_too'])
 const maxOfList = 200_000
 
 /**
- * `root`: the agent is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows the
- * right, and polkit decides at the attempt.
+ * The right to control a service. `own`: the manager is the agent's user's. `root`: the agent is
+ * root. `sudo`: sudoers allows exactly this command. `unknown`: polkit decides at the attempt.
  */
 export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
 
 const sudo = '/usr/bin/sudo'
 
 /**
- * Finds out whether the agent may do this, without doing it: `sudo -l` with the command line exits
- * with 0 if sudoers allows it.
+ * Finds out whether the agent may run a verb for a unit, without running it: `sudo -l` with the
+ * command line exits with 0 if sudoers allows it.
  */
 export async function privilegeOf(
   systemd: Systemd,
@@ -116,7 +116,7 @@ export async function privilegeOf(
   return ran.exitCode === 0 ? 'sudo' : 'unknown'
 }
 
-/** Runs a verb and waits for systemd's job. Throws systemd's message if it fails. */
+/** Runs a verb and waits for systemd's job. Throws systemd's message if the job fails. */
 export async function controlUnit(
   systemd: Systemd,
   verb: string,

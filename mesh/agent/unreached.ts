@@ -6,12 +6,12 @@ const certificateTrouble: Record<string, string> = {
   CERT_NOT_YET_VALID: 'its certificate is not valid yet: check the clocks of both hosts',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name: use the name in its certificate',
 }
-/** Codes for a server that uses another protocol on that port. */
+/** Error codes of TLS for a server that uses another protocol on its port. */
 const noTls = new Set(['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
 
 /**
- * Describes why a control plane was not reached, and the remedy. `isPinned`: only one authority is
- * trusted.
+ * Describes why a control plane was not reached, and the remedy. `isPinned`: only one certificate
+ * authority is trusted.
  */
 export function describeUnreached(api: string, error: Error, isPinned: boolean): string {
   const code = (error as NodeJS.ErrnoException).code ?? ''

@@ -20,8 +20,8 @@ import { keyOf, type TrustedKeys } from './manifest.ts'
 export const bodyBytes = 1_048_576
 
 /**
- * The inputs of verification. No input is secret: signatures are checked with public keys, and
- * nonces are public.
+ * The inputs of a verification. No input is secret: public keys check the signatures, and nonces
+ * are public.
  */
 export type VerificationContext = {
   device: string
@@ -29,8 +29,8 @@ export type VerificationContext = {
   nowMs: number
   hasSeen(nonce: string): boolean
   /**
-   * Nonces from before this time are lost, so all earlier requests are rejected. Null if all nonces
-   * are known.
+   * Nonces from before this time are lost, so every request from before it is rejected. Null if all
+   * nonces are known.
    */
   forgottenBeforeMs: number | null
 }
@@ -58,7 +58,7 @@ export function verifyCancel(body: Uint8Array, at: VerificationContext): Verifie
   return verified.ok ? verifyTime(verified, at) : verified
 }
 
-/** Verifies a read as `verifyCall` does. `shown` is the header, `asked` the path with its query. */
+/** Verifies a read as `verifyCall` does. `shown` is the header, `asked` the path with query. */
 export function verifyRead(
   shown: string | undefined,
   asked: string,
@@ -123,7 +123,7 @@ function verifyTime<T extends Signed>(
   return verified
 }
 
-/** Returns the id of a malformed request, if it has one. */
+/** Returns the id of a malformed request, or a constant id if the request has none. */
 export function requestIdIn(body: Uint8Array): string {
   try {
     const { request_id } = JSON.parse(Buffer.from(body).toString('utf8')) as { request_id?: unknown }
@@ -140,15 +140,13 @@ function rejection(code: MeshErrorCode, message: string): Rejection {
   return { ok: false, code, message: message.slice(0, 2_000) }
 }
 
-/**
- * Nonces of requests that could still be repeated, also on disk, one per line: `issuedMs nonce`.
- */
+/** Nonces of requests that could still be repeated. A file has one per line: `issuedMs nonce`. */
 export type Nonces = {
   has(nonce: string): boolean
   remember(nonce: string, issuedMs: number, nowMs: number): void
   /**
-   * Requests from before this time may be repeats, because the file was missing. Null if the file
-   * existed.
+   * Requests from before this time may be repeats, because the file of nonces was missing. Null if
+   * the file existed.
    */
   forgottenBeforeMs: number | null
 }
@@ -157,8 +155,8 @@ const windowMs = clockSkewSeconds * 1000
 const maxLines = 20_000
 
 /**
- * Opens the nonces of a directory. Does not wait for the disk: a nonce survives the end of the
- * process, and after a power loss the journal still knows a write by its key.
+ * Opens the nonces of a state directory. Does not wait for the disk: a nonce survives the end of
+ * the process, and after a power loss the journal still knows a write by its idempotency key.
  */
 export function openNonces(directory: string, nowMs: number): Nonces {
   const file = join(directory, 'nonces')

@@ -6,10 +6,10 @@ import type { ManifestPath } from './manifest.ts'
 
 /**
  * Walks to a path without following a symbolic link. Node has no openat, so each directory is held
- * open, and the next name is opened through `/proc/self/fd/N/name`. The kernel resolves this from
- * the held directory, wherever its name points by now. Everything is first opened with O_PATH,
- * which touches neither a device nor a FIFO, and checked. The content is then opened through the
- * same descriptor, so nothing that is swapped in meanwhile can be reached.
+ * open, and the next name is opened through `/proc/self/fd/N/name`. The kernel resolves this path
+ * from the held directory, even after the directory was moved. Each file is first opened with
+ * O_PATH, which touches neither a device nor a FIFO, and checked. The content is then opened
+ * through the same descriptor, so a file that is swapped in meanwhile is never reached.
  */
 
 /** The value on Linux, for every architecture that Node runs on. Node does not export it. */
@@ -20,8 +20,8 @@ const procMagic = 0x9fa0
 export type OpenEntry = { handle: FileHandle; stat: BigIntStats; parent: OpenEntry | null; name: string; path: string }
 
 /**
- * Walks to a path and passes on what is there, which may be a symbolic link, but follows none.
- * Closes everything afterwards.
+ * Walks to a path and passes on the file, directory or symbolic link there. Follows no symbolic
+ * link. Closes all descriptors afterwards.
  */
 export async function withEntryAt<T>(place: ManifestPath, act: (held: OpenEntry) => Promise<T>): Promise<T> {
   const open: FileHandle[] = []
@@ -100,13 +100,13 @@ export function assertDirectory({ stat, path }: OpenEntry): void {
   if (!stat.isDirectory()) throw new CapabilityError('not_found', `${path} is not a directory`)
 }
 
-/** Compares the path that the kernel reports for the descriptor with the intended path. */
+/** Throws if the kernel reports another path for the descriptor than the intended path. */
 async function assertThere({ handle, path }: OpenEntry): Promise<void> {
   if ((await readlink(`/proc/self/fd/${handle.fd}`)) !== path)
     throw new CapabilityError('conflict', `${path} was moved while the agent opened it`)
 }
 
-/** Opens a regular file for reading, and refuses anything else. The caller closes it. */
+/** Opens a regular file for reading, and refuses any other kind. The caller closes the file. */
 export async function openContent({ stat, path, handle, parent }: OpenEntry): Promise<FileHandle> {
   if (stat.isSymbolicLink())
     throw new CapabilityError('outside_roots', `${path} is a symbolic link, and the agent follows none`)
@@ -121,8 +121,8 @@ export async function openContent({ stat, path, handle, parent }: OpenEntry): Pr
 }
 
 /**
- * Whether a file with a second name is safe to read. The file may be outside of the roots, linked
- * by a user without the right to read it. Safe if the directory's owner also owns the file and no
+ * Whether a file with a second name is safe to read. A user without the right to read a file
+ * outside of the roots may have linked it. Safe if the directory's owner also owns the file and no
  * other user can write the directory, because the linking user could then read the file anyway.
  */
 const isOwnLink = (file: BigIntStats, directory: BigIntStats) =>
@@ -146,7 +146,7 @@ export const modeOf = (stat: BigIntStats) =>
 
 type Text = { content: string; encoding: 'utf8' | 'base64' }
 
-/** Encodes bytes for JSON: as text if they are text, otherwise in base64. Drops a cut character. */
+/** Encodes bytes as text if they are UTF-8, otherwise in base64. Drops a cut character. */
 export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
   for (let short = 0; short <= (cut ? 3 : 0) && short <= bytes.length; short++) {
     const part = bytes.subarray(0, bytes.length - short)
@@ -156,7 +156,7 @@ export function textOf(bytes: Buffer, cut: boolean): Text & { bytes: number } {
   return { content: bytes.toString('base64'), encoding: 'base64', bytes: bytes.length }
 }
 
-/** Returns the text of valid UTF-8 without NUL. Null for anything else. */
+/** Returns the text of valid UTF-8 without NUL. Null for any other bytes. */
 export function decoded(bytes: Buffer): string | null {
   if (bytes.includes(0)) return null
   try {
@@ -179,7 +179,7 @@ export async function readPart(file: FileHandle, offset: number, limit: number, 
   return bytes.subarray(0, length)
 }
 
-/** The largest file that is hashed and rewritten. A change of a larger file cannot be reviewed. */
+/** The largest file that is hashed and rewritten. Nobody can review a change of a larger file. */
 export const wholeBytes = 16 * 1024 * 1024
 
 /** Computes the SHA-256 of a file in pieces. Null for a file that is too large. */

@@ -6,7 +6,7 @@ import { defineSpec, ofCommand, onlyLooks, same, withoutUndefined, wordsOnCard }
 /** A container by name or id. The pattern excludes any other path of the engine's API. */
 const containerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'is not a container')
 
-/** A container's name or id with a length limit that a model's schema shows. */
+/** The name or id of a container, with a length limit that a model sees in the schema. */
 const container = z
   .string()
   .max(128)
@@ -76,7 +76,7 @@ const dockerLogs = defineSpec({
   capability: 'docker.container.logs',
   about: 'The last lines that a container on a device has logged.',
   args: dockerLogsArgs,
-  // A model reads at most 2,000 lines of the last week, and does not wait for new ones.
+  // Limits a model to 2,000 lines of the last week, without waiting for new lines.
   input: () =>
     dockerLogsArgs.omit({ follow_seconds: true }).extend({
       container,
@@ -165,7 +165,7 @@ export const containerRestart = defineSpec({
       const found = now.data.containers.find(({ id }) => id === then.data.id)
       if (!found) return null
       const { state, status } = found
-      // If a health check has no result yet, the container is read again.
+      // Reads the container again if a health check has no result yet.
       const holds = state === 'running' && !/unhealthy|health: starting/.test(status)
       return { holds, observed: `the container is ${state} (${status})` }
     },

@@ -19,13 +19,13 @@ export const fsWriteArgs = z.strictObject({
   content: z.string().max(1_048_576),
   encoding: z.enum(['utf8', 'base64']).default('utf8'),
   append: z.boolean().default(false),
-  /** Permission bits, such as `0644`. If absent, the bits of the former file apply, or 0644. */
+  /** Permission bits, such as `0644`. Default: the bits of the former file, or 0644. */
   mode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'is not a mode such as 0644')
     .meta({ description: 'as 0644; default as it was', examples: ['0644'] })
     .optional(),
-  /** The content that the file must have before: the `sha256` that `fs.read` returned. */
+  /** The digest of the required former content: the `sha256` that `fs.read` returned. */
   if_sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
@@ -43,7 +43,7 @@ const fsRead = defineSpec({
   capability: 'fs.read',
   about: 'Read a file on a device, or a part from a byte offset.',
   args: fsReadArgs,
-  // Limits the part, because a longer part does not fit into what a model reads.
+  // Limits the size of a part, because a model does not read a longer part.
   input: () =>
     fsReadArgs.extend({
       path,
@@ -102,8 +102,8 @@ const fsWrite = defineSpec({
   capability: 'fs.write',
   about: 'Write a file on a device, whole or appended, atomically; the version before is kept.',
   args: fsWriteArgs,
-  // Limits the content to what a person can review on a card. The device's limit is the size of a
-  // request.
+  // Limits the content to the length that a person can review on a card. The device's own limit is
+  // the size of a request.
   input: () =>
     fsWriteArgs.extend({
       path,
@@ -119,7 +119,7 @@ const fsWrite = defineSpec({
     if (typeof sha256 !== 'string') return null
     if (created === true) return [`${path} is new`]
     if (sha256 !== before) return [`${path} has other content`]
-    // An older agent does not report the file's former mode.
+    // Reports no change for an older agent, which does not report the file's former mode.
     if (typeof modeBefore !== 'string') return null
     return modeBefore === mode ? [] : [`mode of ${path}: ${modeBefore} before, ${toText(mode)} now`]
   },
@@ -135,7 +135,7 @@ const fsWrite = defineSpec({
       look: () => ({ capability: 'fs.read', args: { path: input.path, max_bytes: 1 } }),
       holds({ result: seen }, result) {
         if (seen === null) return { holds: false, observed: `${input.path} does not exist` }
-        // Only the device knows the content of a file after an append.
+        // Takes the digest after an append from the device, which alone knows the complete content.
         const wanted = input.append ? result?.sha256 : whole
         if (typeof seen.sha256 !== 'string' || typeof wanted !== 'string') return null
         return seen.sha256 === wanted

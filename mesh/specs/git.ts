@@ -18,8 +18,8 @@ import {
 } from './spec.ts'
 
 /**
- * A branch by its plain name. The pattern excludes what git could read as an option, a range or a
- * deletion.
+ * A branch by its plain name. The pattern excludes names that git could read as an option, a range
+ * or a deletion.
  */
 export const branchName = z
   .string()
@@ -37,7 +37,7 @@ export const gitCloneArgs = z.strictObject({
   branch: branchName.optional(),
 })
 
-/** A path inside the checkout, as git writes it; never one of git's own files. */
+/** A path inside the checkout, as git writes paths; never one of git's own files. */
 const fileInCheckout = z
   .string()
   .min(1)
@@ -56,8 +56,8 @@ export const gitCommitArgs = z.strictObject({
     .max(5_000)
     .refine((text) => text.trim() !== '' && !text.includes('\0'), 'is not a message'),
   /**
-   * The files to commit, which may be new or removed. If absent, every changed tracked file is
-   * committed.
+   * The files to commit. A named file may be new or removed. If absent, every changed tracked file
+   * is committed.
    */
   files: z.array(fileInCheckout).min(1).max(200).optional(),
   /** The id of the incident, which the commit names in the trailer `Incident:`. */
@@ -92,8 +92,8 @@ const gitClone = defineSpec({
   capability: 'git.clone',
   about: 'Clone a repository into a new directory on a device.',
   args: gitCloneArgs,
-  // No tool clones from a path of the device. The device decides whether a host or branch is
-  // allowed.
+  // Allows no clone from a path of the device. The device itself decides which hosts and branches
+  // are allowed.
   input: () =>
     gitCloneArgs.extend({
       url: z
@@ -127,7 +127,7 @@ function commitMade(what: string) {
   }
 }
 
-/** Returns the commit that the device reports to have made or fetched. */
+/** Returns the id of the commit that the device reports as made or fetched. Null for no id. */
 function commitIn(result: DeviceArgs | null): string | null {
   const commit = result?.commit
   return typeof commit === 'string' && /^[0-9a-f]{7,64}$/.test(commit) ? commit : null
@@ -157,11 +157,11 @@ const shownHead = z.looseObject({
 
 const headOf = (path: string) => `HEAD of ${path}`
 const dirtyIn = (path: string) => `what no commit has of these files in ${path}`
-/** The most files that are compared here. The device compares all. */
+/** The most files that an undo compares here. The device compares all files of the commit. */
 const maxFiles = 200
 
 /**
- * Undoes a commit with a new one that reverts exactly it, if it is still HEAD and no file was
+ * Undoes a commit with a new commit that reverts it, if it is still HEAD and none of its files was
  * edited since.
  */
 const revertOfCommit = {
@@ -184,7 +184,7 @@ const revertOfCommit = {
     if (!now.success) return null
     const { commit, uncommitted, uncommitted_total: total } = now.data
     const dirty = files.filter((file) => uncommitted.includes(file))
-    // One of the commit's files may be among the omitted ones.
+    // Returns null if a file of the commit may be among the omitted files.
     if (dirty.length === 0 && total > uncommitted.length) return null
     return { [headOf(path)]: commit, [dirtyIn(path)]: dirty.slice(0, 10).join(', ') || 'nothing' }
   },
@@ -252,8 +252,8 @@ export const gitSpecs = [gitClone, gitCommit, gitPush]
 export const gitLogArgs = z.strictObject({ path: devicePath, limit: z.number().int().min(1).max(100).default(20) })
 
 /**
- * A commit by digest or name. The pattern excludes what git could read as an option, a range or a
- * path.
+ * A commit by digest or name. The pattern excludes texts that git could read as an option, a range
+ * or a path.
  */
 const revision = z
   .string()
@@ -264,12 +264,12 @@ export const gitShowArgs = z.strictObject({ path: devicePath, revision, file: fi
 
 export const gitRevertArgs = z.strictObject({
   path: devicePath,
-  /** The commit by its digest, because a name may mean another commit when the approval comes. */
+  /** The commit by its digest. A name may mean another commit when the approval comes. */
   revision: z
     .string()
     .regex(/^[0-9a-f]{7,64}$/, 'is not the digest of a commit, as git_log gives it')
     .meta({ description: 'digest as git_log gave it', examples: ['0123abc'] }),
-  /** The HEAD that is required. The device compares it at the moment when it moves the branch. */
+  /** The HEAD that the checkout must have. The device compares HEAD when it moves the branch. */
   if_head: z
     .string()
     .regex(/^[0-9a-f]{40,64}$/, 'is not the whole digest of a commit')
@@ -349,7 +349,7 @@ const gitRevert = defineSpec({
         return { holds: false, observed: `HEAD of ${path} is ${commit.slice(0, 12)}, not ${short}` }
       const other = made.data.files.find((file) => uncommitted.includes(file))
       if (other !== undefined) return { holds: false, observed: `${other} in ${path} differs from ${short}` }
-      // The file may be among the omitted ones.
+      // Returns null if the file may be among the omitted files.
       if (total > uncommitted.length) return null
       return { holds: true, observed: `HEAD of ${path} is ${short}, and its files have no uncommitted changes` }
     },

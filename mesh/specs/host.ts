@@ -19,14 +19,14 @@ import { unitName } from './unit.ts'
 
 export const maxLogLines = 2_000
 
-/** The name with which a device reports that it can read only files and no journals. */
+/** The name of the missing part if a device can read log files but no journals. */
 export const journalLack = 'log.read of a unit'
 
 export const logReadArgs = z.strictObject({
   /** The service whose journal is read. Either a service or a file is given. */
   unit: unitName.optional(),
   path: devicePath.optional(),
-  /** Seconds back. Lines of twice this time are read, so that new ones are recognised. */
+  /** Seconds before now. The device reads twice this time, so that new lines are recognised. */
   since_seconds: z.number().int().min(60).max(86_400).default(3_600),
   contains: z.array(z.string().min(1).max(200)).max(5).default([]),
 })
@@ -40,7 +40,7 @@ const logWindow = z
     return seconds !== null && seconds >= 60 && seconds <= 86_400
   }, 'is not a duration from 1m to 24h, as 30m')
 
-/** For a directory: the file that was read, all files with the newest first, and their number. */
+/** A directory's log files: the file that was read, the newest files, and the number of files. */
 export const logAmong = z.object({
   file: z.string(),
   files: z.array(z.object({ name: z.string(), bytes: z.number(), modified: z.string() })),
@@ -48,12 +48,12 @@ export const logAmong = z.object({
 })
 
 /**
- * The lines of a device: milliseconds since 1970 and a text, oldest first. `null` if neither this
- * line nor an earlier one has a time.
+ * The lines of a device, oldest first: milliseconds since 1970 and a text. The milliseconds are
+ * `null` if neither this line nor an earlier line has a time.
  */
 export const readLines = z.looseObject({
   lines: z.array(z.tuple([z.number().nullable(), z.string()])),
-  /** The last change of the file. For a journal, the time of the request. */
+  /** The time of the last change of the file. For a journal, the time of the request. */
   until_ms: z.number(),
   among: logAmong.optional(),
 })
@@ -127,7 +127,7 @@ const pkgSearch = defineSpec({
   capability: 'pkg.search',
   about: 'Search the packages that a device could install.',
   args: pkgSearchArgs,
-  // A model needs no limit, because the device's default of 50 packages is enough. The device
+  // Has no limit, because the device's default of 50 packages is enough for a model. The device
   // checks the characters of the text.
   input: () => pkgSearchArgs.omit({ limit: true }).extend({ text: word.describe('words') }),
   ...plainRead,
@@ -182,11 +182,11 @@ const pkgInstall = defineSpec({
 export const pkgSpecs = [pkgInstall, pkgSearch]
 
 export const procListArgs = z.strictObject({
-  /** A part of the name or of the command line. */
+  /** A part of the process's name or command line. */
   name: z.string().min(1).max(200).optional(),
   /**
-   * Lists only processes that listen on this port or have connections with it. An agent older than
-   * this argument refuses it.
+   * Lists only processes that listen on this port or have connections with it. An agent refuses
+   * this argument if it is older than the argument.
    */
   port: z.number().int().min(1).max(65_535).optional().describe('who uses it'),
   limit: z.number().int().min(1).max(1_000).default(50),
@@ -241,10 +241,10 @@ const procKill = defineSpec({
   capability: 'proc.kill',
   about: 'Signal one process on a device, named by pid and the start_time that proc_list gave.',
   args: procKillArgs,
-  // The device also refuses process 1 and returns why, but a model need not request it.
+  // Excludes process 1. The device refuses it too and returns why, but a model need not ask.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
   ...lastingWrite,
-  // The effect of HUP depends on the program.
+  // Reports no change for HUP, whose effect depends on the program.
   changes: ({ ended, name }, { pid, signal }: Kill) =>
     signal === 'HUP' || typeof ended !== 'boolean'
       ? null
@@ -268,7 +268,7 @@ const procKill = defineSpec({
         if (shown.some((each) => each.pid === pid && each.start_time === start_time)) {
           return { holds: false, observed: `process ${pid} still runs` }
         }
-        // The process may be among the omitted ones.
+        // Returns null if the process may be among the omitted processes.
         return total !== undefined && total > shown.length ? null : { holds: true, observed: 'the process is gone' }
       },
     }

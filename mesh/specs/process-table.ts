@@ -1,16 +1,16 @@
-/** The most processes of a table, as in `proc_list` without a limit. */
+/** The most processes in a table, as in `proc_list` without a limit. */
 const maxProcesses = 50
 const maxLineCharacters = 300
 
 /**
  * Limits the table of `ps` like `proc_list`: the busiest processes first, kernel threads last, long
- * command lines cut. Null for another program, and for a short table.
+ * lines cut. Null for another program, and for a short table.
  */
 export function boundProcessTable(argv: readonly string[], stdout: string): string | null {
   if (!/^(?:.*\/)?ps$/.test(argv[0] ?? '')) return null
   const [header = '', ...rows] = stdout.replace(/\n$/, '').split('\n')
   if (rows.length <= maxProcesses || !/\bPID\b/.test(header)) return null
-  // Keeps the rows as they are if the call requested an order or a tree.
+  // Keeps the order of the rows if the call requested an order or a tree.
   const isOrdered = argv.slice(1).some((word) => ordering.test(word))
   const ranked = isOrdered ? rows : rank(header, rows)
   const kept = ranked.slice(0, maxProcesses).map(cutLine)

@@ -34,8 +34,8 @@ export const evalArgs = z.strictObject({
 })
 
 /**
- * Builds the request for a guest. A guest is reached by its name, a container of Proxmox by its
- * number.
+ * Builds the request for a command in a guest. A Docker container is reached by its name, a
+ * container of Proxmox by its number.
  */
 function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: string | undefined): DeviceProbe | string {
   if (cwd !== undefined) return 'a directory (cwd) cannot be set'
@@ -79,8 +79,8 @@ const shellEval = defineSpec({
   about:
     'Run a bash text on a device: pipes, redirects, here-documents. Only if exec and the other device tools cannot do it.',
   args: evalArgs,
-  // Names the text `command`, as in other agent programs, and allows at most half of the device's
-  // limit, because a person reads it on a card.
+  // Names the text `command`, as other agent programs do. Allows at most half of the device's
+  // limit, because a person reads the text on a card.
   input: () =>
     z.strictObject({
       command: z

@@ -8,77 +8,73 @@ import type { Word } from '../../safety/command/parse.ts'
 import { pathFinding } from '../../safety/command/paths.ts'
 
 export type DeviceArgs = Record<string, unknown>
-/**
- * A read from a device. `rehearse` requests what the capability would do now, in a temporary copy.
- */
+/** A read from a device. `rehearse` requests a dry run: a report of what the call would do now. */
 export type DeviceProbe = { capability: Capability; args: DeviceArgs; rehearse?: true }
 /** The result of a probe. `result` is null if the device reports that the target does not exist. */
 type ProbeReading = { result: DeviceArgs | null }
-/** Whether the observation confirms the postcondition. Null if it shows neither. */
+/** Whether the observation confirms the postcondition. Null if it proves nothing. */
 export type Verification = { holds: boolean; observed: string } | null
-/** A condition after a write. `result` is the device's response, or null if it is unknown. */
+/** A condition after a write. `result` is the device's response, or null if unknown. */
 export type Postcondition = {
   look(result: DeviceArgs | null): DeviceProbe
   holds(seen: ProbeReading, result: DeviceArgs | null): Verification
 }
 
-/** How a write is undone. The call of the undo goes to the same device. */
+/** The undo of a write, which is a call to the device of the write. */
 type DeviceUndo<Input> = ToolUndo<Input> & {
-  /** Builds the read that shows whether everything is as the write left it. */
+  /** Builds the read that shows whether the target is still as the write left it. */
   look(input: Input): DeviceProbe
-  /**
-   * Returns facts of this read under the names that `of` uses. `files` are those that `of` named.
-   */
+  /** Returns facts of this read under the names that `of` uses. `of` named the `files`. */
   facts(seen: DeviceArgs | null, input: Input, files: readonly string[]): LeftBehind | null
 }
 
 /**
- * One tool on a device, as data and pure functions. Control plane and agent use the same
- * description: `args` is what a device accepts, `input` what the model may send, without `on` and
- * `reason`, which every tool has.
+ * One tool on a device, as data and pure functions, for both control plane and agent. `args` is
+ * what a device accepts. `input` is what the model may send, without `on` and `reason`, which every
+ * tool has.
  */
 export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   name: string
   capability: Capability
   about: string
   /**
-   * Arguments that a device accepts, with the limits of the protocol, which are deliberately wide,
-   * so that the control plane can change its limits without an update of every agent.
+   * Arguments that a device accepts, with the limits of the protocol. These limits are deliberately
+   * wide, so that the control plane can change its own limits without an update of every agent.
    */
   args: z.ZodObject
   /**
-   * Arguments that the control plane accepts, with its limits. Each tool's comment gives the reason
-   * for a limit. Built when first read, because an agent never reads it.
+   * Arguments that the control plane accepts, with its own limits. Each tool's comment gives the
+   * reason for a limit. Built at the first read, because an agent never reads it.
    */
   readonly input: z.ZodObject
   effect: 'read' | 'write'
   risk: Risk
   reversible: boolean
-  /** True if a person may allow the same action to run again without approval. */
+  /** True if a person may give a grant for the action, so that it runs again without approval. */
   grantable?: boolean
   /**
    * True if devices of mode `user` do not have this tool, so an admin has to choose another mode.
    */
   privileged?: boolean
-  /** True if the tool needs approval for all arguments. */
+  /** True if the tool needs approval with all arguments. */
   asked?: boolean
   command?: CommandField
   inside?: boolean
-  /** True if only `more_tools` offers it. */
+  /** True if the model gets the tool only through `more_tools`. */
   isRare?: boolean
   /**
-   * True if, when a runbook fits the incident, the first turn offers the tool only if the runbook
-   * names it.
+   * True if the first turn leaves the tool out when a runbook fits the incident but does not name
+   * the tool.
    */
   isSituational?: boolean
   /**
-   * The kinds of resources for whose incidents the first turn otherwise offers the tool. Absent for
-   * all kinds that run on a machine.
+   * The kinds of resources for whose incidents the first turn offers the tool if no runbook
+   * decides. Absent for all kinds that run on a machine.
    */
   firstFor?: readonly InventoryKind[]
   /**
-   * The model's tool that uses this tool and may get the result in other ways. This tool's name is
-   * known, but not offered.
+   * The model's tool that uses this tool and may get its result in other ways. This tool is known
+   * by its name, but not offered to the model.
    */
   calledBy?: string
   /**
@@ -91,25 +87,25 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
    * and stores the complete text.
    */
   readsLog?: boolean
-  /** True if the tool's output is followed while it runs. */
+  /** True if the tool's output is shown while the tool runs. */
   streams?: boolean
   /**
-   * True if the device can report beforehand what it would do, from a trial in a temporary copy or
-   * from a read.
+   * True if the device can report beforehand what the call would do, by trying it in a temporary
+   * copy or by a read.
    */
   rehearses?: boolean
   /**
-   * Builds the request to the host's agent for a guest without an agent, or returns why there is
-   * none.
+   * Builds the request to the host's agent for a guest without an agent, or returns why no request
+   * is possible.
    */
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
-  /** Returns a limited result, which counts as cut. Null if the result is short. */
+  /** Returns a shortened result, which counts as cut. Null if the result is short already. */
   bound?(result: DeviceArgs, input: Input): DeviceArgs | null
   /**
    * Describes a call in one line for an approval card. `about` is the device's name for the target,
-   * or null if that name was not requested. Untrusted.
+   * or null if that name was not requested. The name is untrusted.
    */
   summary(input: Input, about: string | null): string
   /**
@@ -118,18 +114,18 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
    */
   say?(result: DeviceArgs, input: Input): string
   /**
-   * Returns names of containers and similar names in its result, as in
+   * Returns the names of containers and similar resources in the result, as in
    * `safety/command/known-names.ts`.
    */
   lists?(result: DeviceArgs, input: Input): string[]
   /**
-   * For a write: what the write changed, by the device's response. Absent or null if the changes
-   * are unknown.
+   * Returns what a write changed, by the device's response. Absent or null if the changes are
+   * unknown.
    */
   changes?(result: DeviceArgs, input: Input): Changed
   /**
-   * The state of the device that the action depends on, read for the dry run and again just before
-   * the action.
+   * Builds the read of the state on which the action depends. It runs for the dry run and again
+   * just before the action.
    */
   state?(input: Input): DeviceProbe
   /**
@@ -137,7 +133,7 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
    * `otherwise`: what a person has to check if there is no proof.
    */
   proof: { promised: string | null; otherwise: string }
-  /** The condition after the write. Absent, or null for these arguments, if there is none. */
+  /** Builds the condition after the write. Absent or null if there is none. */
   promise?(input: Input): Postcondition | null
   /** The undo of a write. Absent if none is declared. */
   undo?: DeviceUndo<Input>
@@ -150,14 +146,14 @@ export const ofCommand = {
 } as const
 
 /**
- * The proof of a read: its response is the complete result, although a person may have to allow it.
+ * The proof of a read, even one that a person has to allow: its response is the complete result.
  */
 export const onlyLooks = {
   promised: null,
   otherwise: 'the call only reads, and its response is the whole result',
 } as const
 
-/** Drops undefined fields, because a grant is valid for the arguments as they were sent. */
+/** Drops undefined fields, because a grant is valid only for the arguments as they were sent. */
 export function withoutUndefined(args: DeviceArgs): DeviceArgs {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined))
 }
@@ -175,7 +171,7 @@ export const plainRead = {
   toOutput: same,
 } as const
 
-/** A write whose former state is kept. A person may allow repetitions. */
+/** Common properties of a write whose former state is kept. A person may give a grant for it. */
 export const undoableWrite = {
   effect: 'write',
   risk: 'medium',
@@ -188,7 +184,7 @@ export const undoableWrite = {
   toOutput: same,
 } as const
 
-/** A write that cannot be undone. Only devices for which an admin allows it have it. */
+/** Common properties of a write without undo. Devices of mode `user` do not have its tool. */
 export const lastingWrite = {
   effect: 'write',
   risk: 'high',
@@ -221,8 +217,8 @@ export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Descrip
 export const devicePath = z.string().min(1).max(4_096)
 
 /**
- * A path from the model, which a card can show on one line. The device checks every part of the
- * path itself.
+ * A path from the model, which fits on one line of a card. The device checks every part of the path
+ * itself.
  */
 export const path = devicePath
   .max(1_000)
@@ -230,7 +226,7 @@ export const path = devicePath
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what no path on a card should hold
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'holds a control character')
   .meta({ description: 'absolute', examples: ['/var/log/web/app.log'] })
-/** The words of a command that a person may have to read on a card. */
+/** The words of a command, which fit on a card for the person who may have to approve it. */
 export const wordsOnCard = z
   .array(z.string().min(1).max(8_000))
   .min(1)
@@ -247,8 +243,8 @@ export const word = z
 const wordOf = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * Whether this path may be read without approval, by the rules for commands: null if it may;
- * `secret` only with approval; `endless` never. Device and control plane use the same rules.
+ * Whether this path may be read by the rules for commands: null without approval, `secret` only
+ * with approval, `endless` never. Device and control plane use these rules.
  */
 export function kindOfSystemPath(path: string): 'secret' | 'endless' | null {
   const finding = pathFinding(wordOf(path), [], 'prints')

@@ -16,13 +16,13 @@ export const unitName = z
 
 export const serviceArgs = z.strictObject({ unit: unitName })
 
-/** The run of a service that is stopped. */
+/** The id that stands for the run of a stopped service. */
 export const noRun = 'none'
 const run = z.string().regex(/^(?:none|[0-9a-f]{32})$/, 'is not the name of a run')
-/** `if_run` is the required run of the service. The device compares it just before the change. */
+/** `if_run` is the run that the service must have. The device compares it before the change. */
 export const serviceChangeArgs = serviceArgs.extend({ if_run: run.optional() })
 
-/** A service without its ending: `nginx` is `nginx.service`, as for systemctl. */
+/** A service, with or without its ending: `nginx` means `nginx.service`, as for systemctl. */
 const unit = z
   .string()
   .max(256)
@@ -35,16 +35,16 @@ const withSuffix = ({ unit: name, ...more }: DeviceArgs): DeviceArgs => ({
 })
 const nameOf = (input: DeviceArgs): DeviceArgs => ({ unit: withSuffix(input).unit })
 
-/** The response of `service.show`. Writes return one from before and one from after. */
+/** The state of a service. A write returns two: from before and from after. */
 const serviceState = z.looseObject({
   unit: z.string(),
   active: z.string(),
   sub: z.string(),
   type: z.string(),
   result: z.string(),
-  /** The id of the run, which differs for each start of the service. */
+  /** The id of the service's run. Each start of the service gets another id. */
   invocation: z.string(),
-  /** The beginning of the service's state. Empty if systemd no longer knows it. */
+  /** The time since which the service has its state. Empty if systemd does not know the time. */
   since: z.string().default(''),
 })
 const written = z.looseObject({ after: serviceState })
@@ -73,9 +73,9 @@ export const serviceVerbs = ['restart', 'start', 'stop'] as const
 export type ServiceVerb = (typeof serviceVerbs)[number]
 
 /**
- * Builds the proof. After a restart or start, the service must run under the invocation that the
- * device reported, because systemd restarts a failed service under another invocation. After a
- * stop, it must not run. A `oneshot` that ended well did its work.
+ * Builds the postcondition. After a restart or start, the service must run under the invocation
+ * that the device reported, because systemd restarts a failed service under another invocation.
+ * After a stop, the service must not run. A `oneshot` that ended with success counts as running.
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
@@ -89,7 +89,7 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
       const isDone = type === 'oneshot' && active === 'inactive' && ended === 'success'
       if (active !== 'active' && !isDone) return { holds: false, observed }
       const then = written.safeParse(result)
-      // Without the response it is unknown whether the service runs because of this restart.
+      // Cannot tell without the response whether the service still has its former run.
       if (!then.success) return verb === 'start' ? { holds: true, observed } : null
       if (invocation !== then.data.after.invocation)
         return { holds: false, observed: `${observed}, but has ended and was started again since` }
@@ -100,7 +100,7 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
 
 const pastOf = { restart: 'restarted', start: 'started', stop: 'stopped' } as const
 
-/** Returns what changed, by the service's state before and after. */
+/** Returns the changes by the service's state before and after. */
 const changesOf =
   (verb: ServiceVerb) =>
   (result: DeviceArgs): Changed => {
@@ -114,8 +114,8 @@ const changesOf =
 const isStopped = (active: string): boolean => active === 'inactive' || active === 'failed'
 
 /**
- * The agent's response to a stop: what stopped with the service, which a start alone does not start
- * again. Absent from older agents.
+ * The agent's response to a stop. `taken`: units that stopped with the service, which a start of
+ * the service does not start again. Older agents do not report it.
  */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
@@ -154,8 +154,8 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
 }
 
 /**
- * A stop of exactly this run undoes a start, and a start undoes a stop. A restart has no undo,
- * because the run before is gone.
+ * The undo of each verb. A stop of exactly this run undoes a start, and a start undoes a stop. A
+ * restart has no undo, because the earlier run is gone.
  */
 const inverses: Record<ServiceVerb, MeshSpec['undo']> = {
   restart: undefined,

@@ -9,30 +9,30 @@ export type EngineName = (typeof engineNames)[number]
 export type SolverEngine = {
   /**
    * Returns the best answer within `limitMs`. `unknown` if the time was too short or the process
-   * ended. `maxNodes` ends the search after the same amount of work on every machine, for engines
-   * that count it (HiGHS).
+   * ended. `maxNodes` ends the search after an amount of work that is equal on every machine, for
+   * engines that count nodes (HiGHS).
    */
   solve(model: LinearModel, limitMs: number, maxNodes?: number): Promise<SolveAnswer>
-  /** Kills the process, even during a solve. */
+  /** Kills the solver's process, even during a solve. */
   stop(): void
 }
 
 /**
- * Options for processes with much short-lived data. A small young generation halves their memory
- * and costs no time.
+ * Options for Node processes with much short-lived data. A small young generation halves the memory
+ * of such a process and costs no time.
  */
 const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
-/** Milliseconds after which an idle process is ended, to free its memory. */
+/** Milliseconds after which an idle solver process is killed, to free its memory. */
 const idleMs = 60_000
 /**
- * Milliseconds that a solver may exceed its limit, because presolve and the first relaxation check
- * no time.
+ * Milliseconds by which a solver may exceed its limit, because presolve and the first relaxation
+ * check no time.
  */
 const graceMs = 400
 
 /**
- * Starts a solver. The solver's process begins with the first model and serves later ones. The
+ * Starts a solver. The solver's process begins with the first model and also solves later ones. The
  * process gets no environment variables, because it needs none and might print them in a crash.
  * `onStart` gets the process id.
  */
@@ -100,7 +100,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
 }
 
 /**
- * Answers a model without columns here, because GLPK rejects it and prints the error into the
+ * Answers a model without columns without a solver: GLPK rejects it, and prints the error into the
  * stream of its answers.
  */
 function answerEmpty({ rows }: LinearModel): SolveAnswer {
@@ -117,8 +117,8 @@ function readAnswer(line: string): SolveAnswer | null {
 }
 
 /**
- * A linear program in numbers. Columns 0…binaries-1 are binary, and later ones are numbers ≥ 0.
- * Without binaries it is a plain linear program, and the answer has its prices.
+ * A linear program in numbers. The first `binaries` columns are binary, and later columns are
+ * numbers ≥ 0. Without binaries it is a plain linear program, whose answer has prices.
  */
 export type LinearModel = {
   columns: number
@@ -130,16 +130,16 @@ export type LinearModel = {
 
 export type Term = [column: number, coefficient: number]
 
-/** A row has at most one term per column, and one bound. */
+/** A row of a linear program. It has at most one term per column, and one bound. */
 export type LpRow = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
 
 export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; maxNodes: number | undefined }
 
 /**
- * `infeasible`: the solver claims this. `unknown`: no conclusion, usually because of the time
- * limit. Binaries are rounded to 0 or 1. `prices`: for a plain program, the cost of raising each
- * row's bound by one. `isTimeUp` is false if the amount of work ended the solve, which is the same
- * on all machines.
+ * The answer of a solver. `infeasible`: the solver claims that no solution exists. `unknown`: no
+ * conclusion, usually because of the time limit. Binaries are rounded to 0 or 1. `prices`: for a
+ * plain program, the cost of raising each row's bound by one. `isTimeUp` is false if the amount of
+ * work ended the solve, which is equal on all machines.
  */
 export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'optimal' | 'feasible'; values: number[]; prices: number[] | null }
@@ -147,12 +147,12 @@ export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'unknown' }
 )
 
-/** Number of VMs of one kind, their size in whole units, and the worth of each. */
+/** VMs of one kind: their size in whole units, their number, and the worth of each. */
 export type KnapsackItem = { ram: number; cpu: number; copies: number; worth: number }
 
 /**
- * Computes the best packing of every room up to (ram, cpu), all at once: `best[r * (cpu + 1) + c]`.
- * Exact for whole worths below 2^53. Limited by the copies.
+ * Computes the best packing of every room up to (ram, cpu) at once: `best[r * (cpu + 1) + c]`. Uses
+ * each item at most as often as it has copies. Exact for whole worths below 2^53.
  */
 export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
@@ -162,7 +162,7 @@ export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: n
 }
 
 /**
- * Returns how many of each item the best packing of this room contains, by following every choice
+ * Returns how many of each item the best packing of this room contains, by tracing its choices
  * back.
  */
 export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: number): number[] {
@@ -182,8 +182,8 @@ export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: nu
 }
 
 /**
- * Splits copies into bundles of 1, 2, 4, …, whose sums give every number. Drops items that are
- * worth nothing.
+ * Splits copies into bundles of 1, 2, 4, …, whose sums give every number. Drops items without
+ * worth.
  */
 function splitIntoBundles(items: readonly KnapsackItem[], ram: number, cpu: number) {
   return items.flatMap((item, index) => {
@@ -207,8 +207,8 @@ function copiesThatFit(item: KnapsackItem, ram: number, cpu: number): number {
 }
 
 /**
- * The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle is
- * part of it.
+ * The best worth for every room up to `ram` and `cpu`, row by row. `taken`: whether the last bundle
+ * is part of it.
  */
 type Table = { best: Float64Array; taken: Uint8Array | null; ram: number; cpu: number }
 

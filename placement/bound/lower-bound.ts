@@ -16,16 +16,16 @@ import {
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
 /**
- * The solution of the master program: the share of each pattern, the cost of one more VM of a size
- * class, and the worth of a host.
+ * The solution of the master program: the share of each pattern, the cost of one more VM of each
+ * size class, and the worth of each host.
  */
 type DualPrices = { byClass: number[]; host: number[]; shares: number[] }
 type Master = (patterns: Pattern[]) => Promise<DualPrices | null>
 
 export type LowerBound = {
-  /** The least migrations of any plan that keeps the rules. */
+  /** The number of migrations that every plan needs which keeps the rules. */
   atLeast: number
-  /** The prices that prove this number: `k` = atLeast - 1. Null for 0, which needs no proof. */
+  /** The prices that prove `atLeast`, with `k` = atLeast - 1. Null for 0, which needs no proof. */
   proof: { k: number; price: number[] } | null
   patterns: Pattern[]
   shares: number[]
@@ -37,8 +37,8 @@ const maxWays = 400_000
 /**
  * Computes a lower bound on migrations by column generation. For any prices, a plan with at most k
  * evictions costs at least `Σ count·price + Σ over hosts of the host's best at these prices`; the
- * master program finds good prices. Ignores HA groups and the identities of VMs, which only lowers
- * the bound. Stops at `upTo`, the migrations of a known plan.
+ * master program finds good prices. Ignores HA groups and which VM is which, so that the bound may
+ * be too low, but never too high. Stops at `upTo`, the migrations of a known plan.
  */
 export async function lowerBound(
   classes: SizeClasses,
@@ -59,7 +59,7 @@ export async function lowerBound(
 }
 
 /**
- * Finds prices at which k evictions are not enough. Null if there are none, or the time is over.
+ * Finds prices at which k evictions are not enough. Null for no such prices, or if time is over.
  */
 async function proveMoreThan(
   k: number,
@@ -83,7 +83,7 @@ async function proveMoreThan(
 }
 
 /**
- * Returns the bound at these prices, and for each host the pattern that the master program lacks.
+ * Returns the bound at these prices, and the pattern of each host that the master program lacks.
  */
 function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlineMs: number) {
   const { classes, has, room } = all
@@ -133,8 +133,8 @@ function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlin
 }
 
 /**
- * Builds the pattern in which VMs of these classes leave and, with prices, the VMs that are worth
- * most arrive.
+ * Builds the pattern of a host which VMs of these classes leave. With prices, the VMs that are
+ * worth most arrive.
  */
 function buildPattern(
   { classes, room }: SizeClasses,
@@ -212,8 +212,8 @@ export function buildMaster(
 }
 
 /**
- * Lists the VMs whose class leaves their host in the bound's patterns, for the pairs of host and
- * class that are used most.
+ * Lists the VMs that leave their host in the patterns of the bound, for the pairs of host and class
+ * that are used most.
  */
 export function likelyMovers(
   instance: Instance,

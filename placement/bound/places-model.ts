@@ -3,11 +3,10 @@ import { buildCapacityState, type CapacityState } from '../cluster/size-classes.
 import type { LinearModel, LpRow, Term } from './assignment.ts'
 
 /**
- * The most nodes of the solver's search for final hosts, so that the work is the same on every
- * machine.
+ * The most nodes of the solver's search for final hosts. It makes the work equal on every machine.
  */
 export const maxNodes = 2_000
-/** The most columns of a model. A larger model takes time that a search uses better. */
+/** The most columns of a model. The time for a larger model is better spent on a search. */
 export const maxColumns = 40_000
 
 /** The final host of each VM. */
@@ -25,12 +24,12 @@ export type Neighbourhood = {
   hosts: readonly number[]
 }
 
-/** The worth of each VM, and the sum that is required. */
+/** The worth of each VM, and the total worth that an answer must reach. */
 export type Worth = { worth: (vm: number) => number; reached: number }
 
 type Goal = {
   /**
-   * The worth to maximize. Null: maximize the number of VMs that stay where they run, and prefer
+   * The worth to maximize. Null maximizes the number of VMs that stay where they run, and prefers
    * large VMs.
    */
   worth: ((vm: number) => number) | null
@@ -38,7 +37,7 @@ type Goal = {
   /** The least number of running VMs that have to stay. */
   atHome?: number
   /**
-   * Returns numbers from 0 to 1 that decide which VMs stay, if equally many can. Without this
+   * Returns numbers from 0 to 1 that decide which VMs stay if there is a choice. Without this
    * function, large VMs stay.
    */
   random?: () => number
@@ -47,9 +46,9 @@ type Goal = {
 export type PlacesModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
- * Builds a model of the final hosts of all evacuees and movable VMs, with as few of them as
- * possible away from their current hosts, and at most this many. Null if a VM has no possible host,
- * which proves that no such final hosts exist.
+ * Builds a model of the final hosts of all evacuees and movable VMs. As few movable VMs as possible
+ * leave their present hosts, and at most `maxMigrations`. Null if a VM has no possible host, which
+ * proves that no such final hosts exist.
  */
 export function buildWholeModel(
   instance: Instance,
@@ -66,8 +65,8 @@ export function buildWholeModel(
 
 /**
  * Builds a model of the final hosts of these VMs as a binary program: each VM on at most one host,
- * within RAM and CPU, no two VMs of a group in one domain. Null if a VM that needs a place has no
- * possible host.
+ * within RAM and CPU, and no two VMs of a group in one domain. Null if a VM that must have a place
+ * has no possible host.
  */
 export function buildPlacesModel(
   instance: Instance,
@@ -89,7 +88,7 @@ export function buildPlacesModel(
       own.push([column, 1])
       const used = usage.get(host) ?? { ram: [], cpu: [] }
       usage.set(host, used)
-      // Sizes are fractions of the capacity, because solvers' tolerances suit numbers near 1.
+      // Writes sizes as fractions of the capacity, because solvers' tolerances suit numbers near 1.
       used.ram.push([column, vmRam[vm]! / hostRam[host]!])
       used.cpu.push([column, vmCpu[vm]! / hostCpu[host]!])
       for (const group of groupsOf[vm]!) {
@@ -114,7 +113,7 @@ export function buildPlacesModel(
   const termsOf = (of: (vm: number) => number) =>
     columns.flatMap(([vm], column): Term[] => (of(vm) > 0 ? [[column, of(vm)]] : []))
   for (const each of atLeast) rows.push({ terms: termsOf(each.worth), atLeast: each.reached })
-  // Weighs memory so that all of it together counts less than one migration.
+  // Weighs memory so that the memory of all VMs together counts less than one migration.
   const allRam = homes.reduce((sum, [column]) => sum + vmRam[columns[column]![0]]!, 1)
   const objective = worth
     ? termsOf(worth)

@@ -5,9 +5,9 @@ import type { LinearModel, LpRow, Term } from './assignment.ts'
 import type { Worth } from './places-model.ts'
 
 /**
- * Builds a model of complete plans as a binary program. VMs that make room move in rounds, each
- * into the capacity that is free before its round; then the evacuees start. A solution can be
- * executed, unlike final hosts alone. A VM moves at most once.
+ * A question for a model of complete plans, which is a binary program. VMs that make room move in
+ * rounds, each into the capacity that is free before its round; then the evacuees start. A solution
+ * can be executed, unlike final hosts alone. A VM moves at most once.
  */
 export type RoundsQuestion = {
   /** Running VMs that may be moved. */
@@ -23,19 +23,19 @@ export type RoundsQuestion = {
    * migrations.
    */
   worth: ((vm: number) => number) | null
-  /** Sums of worth that are required. */
+  /** Sums of worth that a solution must reach. */
   atLeast: readonly Worth[]
   maxMigrations?: number
-  /** The weight of all migrations together, compared with the goal. */
+  /** The weight of all migrations together, compared with the worth. */
   migrationCost?: number
 }
 
-/** A VM that may go to a host in a round. Evacuees use the last `round`. */
+/** A possible move: a VM may go to a host in a round. Evacuees use the last `round`. */
 type Column = { vm: number; host: number; round: number }
 
 type RoundsModel = { model: LinearModel; columns: Column[] }
 
-/** Builds the model. Null if a VM that must have a place has no possible host. */
+/** Builds the model for a question. Null if a VM that must have a place has no possible host. */
 export function buildRoundsModel(instance: Instance, question: RoundsQuestion): RoundsModel | null {
   const { movers, kept, open, rounds, worth, atLeast, maxMigrations, migrationCost = 0 } = question
   const columns = listColumns(instance, question)
@@ -73,17 +73,17 @@ export function buildRoundsModel(instance: Instance, question: RoundsQuestion): 
   return { model, columns }
 }
 
-/** Reads the moves of a solution, in an order in which each can begin. */
+/** Reads the moves of a solution, in an order in which each move can begin. */
 export function readRounds(instance: Instance, { columns }: RoundsModel, values: readonly number[]): Move[] {
   const chosen = columns.filter((_, index) => values[index] === 1).sort((a, b) => a.round - b.round)
   return chosen.map(({ vm, host }) => ({ vm, from: instance.home[vm]!, to: host }))
 }
 
-/** Lists the possible hosts of each VM in each round, as far as the VMs that stay allow them. */
+/** Lists the possible hosts of each VM in each round, beside the VMs that never move. */
 function listColumns(instance: Instance, { movers, kept, open, hostsOf, rounds }: RoundsQuestion): Column[] {
   const { home, hostRam } = instance
   const room = buildCapacityState(instance)
-  // A host that is already too full takes no VM, even after VMs leave it.
+  // Leaves out a host that is already too full: it takes no VM, even after VMs leave it.
   const takes = hostRam.map((_, host) => room.freeRam[host]! >= 0 && room.freeCpu[host]! >= 0)
   for (const vm of [...movers, ...kept, ...open]) room.place(vm, -1)
   const columns: Column[] = []
@@ -124,7 +124,7 @@ function listRoomRows(instance: Instance, columns: readonly Column[], rounds: nu
   return rows
 }
 
-/** Makes the rows for groups: in each round a domain has at most one member of a group. */
+/** Makes the rows for groups: in each round, a domain has at most one member of each group. */
 function listGroupRows(instance: Instance, columns: readonly Column[], rounds: number): LpRow[] {
   const { domain, groupsOf, home, targets } = instance
   const isApart = new Map<string, Column[]>()

@@ -1,15 +1,15 @@
 // Solves linear and integer programs in a separate process, which `assignment.ts` starts with the
-// name of an engine. The process reads one JSON line per program, and prints one JSON line per
-// answer. Only this file loads GLPK or HiGHS, because a solve is synchronous and cannot be stopped
-// from within, so the parent kills the process.
+// name of an engine. Reads one JSON line per program, and prints one JSON line per answer. A solve
+// is synchronous and cannot be stopped from within, so the parent kills the process, and only this
+// file loads GLPK or HiGHS.
 import { createInterface } from 'node:readline'
 import type { LP } from 'glpk.js/node'
 import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from './assignment.ts'
 
 type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
 
-// Loads only one engine, because the start takes most of a short solve. A package without GLPK,
-// which has the licence GPL, uses HiGHS.
+// The engines. Only one is loaded, because its start takes most of a short solve. A package without
+// GLPK, which has the licence GPL, uses HiGHS.
 const solvers: Record<EngineName, () => Promise<Solver>> = {
   glpk: () => startGlpk().catch((error) => (isMissing(error) ? startHighs() : Promise.reject(error))),
   highs: startHighs,
@@ -55,7 +55,7 @@ async function startGlpk(): Promise<Solver> {
       presol: !isPlain,
       tmlim: timeLimitSeconds,
     })
-    // Only NOFEAS proves that there is no solution. UNDEF may also mean a time-out.
+    // Trusts only NOFEAS as a proof that there is no solution. UNDEF may also mean a time-out.
     if (result.status === glpk.GLP_NOFEAS) return { status: 'infeasible' }
     if (result.status !== glpk.GLP_OPT && result.status !== glpk.GLP_FEAS) return { status: 'unknown' }
     const values = Array.from({ length: columns }, (_, column) => result.vars[`x${column}`] ?? 0)
@@ -76,7 +76,7 @@ function variable([column, coef]: [number, number]) {
 /** Starts HiGHS, the second engine. */
 async function startHighs(): Promise<Solver> {
   const { default: highsModule } = await import('highs')
-  // The declared types are those of the CommonJS module. This import returns the function itself.
+  // Casts the module: its types are those of CommonJS, but this import returns the function itself.
   const highs = await (highsModule as unknown as typeof highsModule.default)()
   const { modelStatus, solutionStatus, variableType } = highs.constants
 

@@ -24,8 +24,8 @@ import {
 } from './triage-program.ts'
 
 /**
- * Prices that prove for one priority that no choice leaves fewer of its VMs down, by VM of the
- * instance. See `triage-certificate.ts`.
+ * Prices that prove for one priority that no choice leaves fewer of its VMs down. `price` is by VM
+ * of the instance. See `triage-certificate.ts`.
  */
 export type ProvedLevel = {
   priority: number
@@ -36,24 +36,24 @@ export type ProvedLevel = {
   price: number[]
 }
 
-/** The most levels of a plan. A level is a priority of which VMs stay down. */
+/** The most levels of a plan. Each priority of which VMs stay down is a level. */
 const maxLevels = 20
 /** The most classes, and the most pairs of a class and a kind of host, for a search of prices. */
 const maxClasses = 2_000
 const maxPairs = 200_000
-/** The most rounds of solving for prices per table. */
+/** The most rounds of solving for prices with one table. */
 const maxRounds = 60
-/** Number of sizes for which a price of RAM or CPU alone is tried. */
+/** Number of sizes of VMs by which a price of RAM or CPU alone is tried. */
 const maxScarceTries = 3
-/** Shares of RAM in a price of RAM and CPU that are tried. */
+/** The shares of RAM, with CPU as the remainder, that are tried for a price. */
 const shares = [1, 0, 0.5, 0.75, 0.25]
-/** Weight of the best prices so far in the next prices that are tried. */
+/** The weight that the best prices so far have in the next prices that are tried. */
 const keptOfBest = 0.7
 
 /**
  * Finds prices that prove the number of VMs down, for each priority with VMs down, the highest
  * first. Stops at the first priority without a proof. Without an `engine` it tries only prices by
- * size, for which sums are enough.
+ * size, which need only sums.
  */
 export async function proveLevels(
   instance: Instance,
@@ -92,8 +92,8 @@ export async function proveLevels(
 }
 
 /**
- * Whether the time is over. Does not use `isUp`, because the end of a search for a proof does not
- * affect the plan.
+ * Whether the time is over. Does not use `isUp`, because the end of the search for a proof changes
+ * no plan.
  */
 function isOver(untilMs: number): boolean {
   return performance.now() > untilMs - 10
@@ -107,7 +107,7 @@ function countDown({ priorities }: Instance, unplaced: readonly number[]): [numb
   return [...all].map(([priority, own]): [number, number] => [priority, own.length]).sort((a, b) => b[0] - a[0])
 }
 
-/** Groups VMs of the same size and possible hosts and, if stranded, the same priority. */
+/** Groups VMs by size, by possible hosts and, for stranded VMs, by priority. */
 function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, priorities, groupsOf, weight }: Instance) {
   const isEvacuee = new Set(evacuees)
   const hostsOf = allows.map((open) => open.map(Number).join(''))
@@ -117,7 +117,7 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
     if (!isEvacuee.has(vm) && !movable[vm]) return -1
     const own = isEvacuee.has(vm) ? [...priorities[vm]!].sort((a, b) => b - a) : []
     const open = allows[rule[vm]!]!
-    // A VM may stay where it runs, even if the rules forbid this host.
+    // Adds the present host, where a VM may stay even if the rules forbid the host.
     const stays = movable[vm] && !open[at] ? at : -1
     const key = JSON.stringify([vmRam[vm], vmCpu[vm], own, hostsOf[rule[vm]!], stays])
     const known = index.get(key) ?? classes.length
@@ -135,7 +135,7 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
 
 /**
  * `value`: the worth of all VMs minus the highest worth that the hosts can hold, as a number of VMs
- * of the level. `patterns`: the contents of the hosts.
+ * of the level. `patterns`: the contents of hosts with this worth.
  */
 type Shown = { value: number; patterns: BestPattern[] }
 
@@ -160,8 +160,8 @@ function isProof({ count }: Level, { value }: Pick<Shown, 'value'>): boolean {
 type Found = Prices & { units: Units; value: number }
 
 /**
- * Tries prices by RAM, by CPU and by both. Returns the best prices, which are a proof if the sum
- * shows it.
+ * Tries prices by RAM, by CPU and by both. Returns the best prices, which are a proof if their
+ * value is high enough.
  */
 function priceByScarcity(sought: TriageTerms, level: Level, untilMs: number): Found | null {
   const { classes, kinds } = sought
@@ -184,7 +184,7 @@ function priceByScarcity(sought: TriageTerms, level: Level, untilMs: number): Fo
   return best
 }
 
-/** Prices VMs by size. A VM of size `one` gets the weight of one VM of the level. */
+/** Prices VMs by size. A VM of the size `one` costs as much as one VM of the level weighs. */
 function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly number[], one: number): Prices {
   const heaviest = Math.ceil((scale * Math.max(...sizes)) / one)
   const weights = new Map(
@@ -201,7 +201,7 @@ function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly nu
 }
 
 /**
- * Adds the VMs that each host has now and after the plan, so that the program has a solution from
+ * Builds the patterns of all hosts now and after the plan, so that the program has a solution from
  * the start.
  */
 function placePatterns(
@@ -226,9 +226,9 @@ function placePatterns(
 }
 
 /**
- * Uses column generation: adds contents of hosts with which fewer VMs of this priority would stay
- * down, until prices prove that there are none. The program's prices jump between rounds, so it
- * also tries prices between them and the best prices, which prove more and lead to better patterns.
+ * Searches prices by column generation: adds contents of hosts with which fewer VMs of this
+ * priority would stay down, until prices prove that there are none. The program's prices jump
+ * between rounds. Prices between them and the best so far are also tried, because they prove more.
  */
 async function proveByPatterns(
   sought: TriageTerms,
@@ -245,8 +245,8 @@ async function proveByPatterns(
     for (let round = 0; round < maxRounds && !isOver(untilMs); round += 1) {
       const answer = await askPrices(sought, level, patterns, engine, untilMs)
       if (!answer) return null
-      // A combination of these patterns leaves fewer VMs down, so this table cannot prove the
-      // number.
+      // Gives up this table: a combination of its patterns leaves fewer VMs down, so it cannot
+      // prove the number.
       if (answer.value <= level.count - 1 + 1e-6) break
       const prices = between(sought, level, centre, answer, keep)
       const shown = evaluate(sought, level, prices, units)
@@ -258,7 +258,7 @@ async function proveByPatterns(
         centre = prices
         best = shown.value
       }
-      // If the prices in between add no pattern, the next round uses the program's prices.
+      // Uses the program's own prices in the next round if prices in between add no pattern.
       keep = fresh.length === 0 ? 0 : keptOfBest
       for (const { kind, holds } of fresh) {
         patterns.push({ kind, holds })
@@ -270,7 +270,7 @@ async function proveByPatterns(
   return null
 }
 
-/** Whether a pattern is worth more at the program's prices than its host costs. */
+/** Whether a pattern is worth more at the program's prices than a host of its kind costs. */
 function isBetterThan({ kind, holds }: BestPattern, { byClass, kindPrice }: LpPrices): boolean {
   return holds.reduce((sum, count, index) => sum + count * byClass[index]!, 0) > kindPrice[kind]! + 1e-6
 }
@@ -282,7 +282,7 @@ function fits({ classes, kinds }: TriageTerms, { kind, holds }: Pattern, [ramUni
   return used('ram', ramUnit) <= Math.floor(ram / ramUnit) && used('cpu', cpuUnit) <= Math.floor(cpu / cpuUnit)
 }
 
-/** Lists the tables, with coarse units first. */
+/** Lists the tables to try, those with coarse units first. */
 function listTables(sought: TriageTerms): Units[] {
   const tables = [
     chooseUnits(sought, 'both', 12_000),

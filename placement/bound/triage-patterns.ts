@@ -1,16 +1,16 @@
 import type { Instance } from '../cluster/instance.ts'
 import { gcd } from '../cluster/size-classes.ts'
 
-/** VMs with the same size, role and possible hosts, which share a price. */
+/** VMs of one size, one role and the same possible hosts. They share a price. */
 export type PricedClass = {
   ram: number
   cpu: number
-  /** The priorities of one member, if stranded. Empty if it runs and keeps a place. */
+  /** The priorities of one member, if stranded. Empty if the member runs and keeps a place. */
   priorities: number[]
-  /** Whether the VM may end on each target. */
+  /** Whether a member may end on each target. */
   open: boolean[]
   count: number
-  /** The HA group of each VM. Null if it has none, or moves together with others. */
+  /** The HA group of each member. Null if a member has none, or moves together with other VMs. */
   groups: (number | null)[]
 }
 
@@ -23,10 +23,10 @@ export type Units = [ram: number, cpu: number]
 /** The most cells of a table for only RAM or only CPU. */
 const maxCellsOfOne = 20_000
 const unitOfNone = 1_000_000_000
-/** The most cells for one round over all kinds of hosts. */
+/** The most table cells for one round over all kinds of hosts. */
 const maxWork = 18_000_000
 
-/** Groups hosts that are alike. Null if a host is over its capacity. */
+/** Groups hosts that do not differ in capacity and classes. Null if a host is over its capacity. */
 export function listHostKinds(instance: Instance): HostKind[] | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, groupsOf, allows } = instance
   const isOpen = new Set(evacuees)
@@ -56,8 +56,8 @@ export function listHostKinds(instance: Instance): HostKind[] | null {
 }
 
 /**
- * Chooses the units of a table: for both RAM and CPU within the limit of cells, or for one of them
- * as fine as the limit allows.
+ * Chooses the units of a table. For both RAM and CPU, the table stays within the limit of cells.
+ * For one of them, the unit is as fine as the limit allows.
  */
 export function chooseUnits(
   { classes, kinds }: { classes: readonly PricedClass[]; kinds: readonly HostKind[] },
@@ -72,7 +72,7 @@ export function chooseUnits(
   const rows = Math.max(1, Math.floor(most('ram') / ram))
   const columns = Math.max(1, Math.floor(most('cpu') / cpu))
   if (rows * columns <= maxCells) return [ram, cpu]
-  // Keeps all units of the resource that has few units, up to the square root of the limit.
+  // Keeps all units of the resource with few units, up to the square root of the limit.
   const root = Math.floor(Math.sqrt(maxCells))
   const keptRows = Math.min(rows, Math.max(root, Math.floor(maxCells / columns)))
   const keptColumns = Math.min(columns, Math.floor(maxCells / keptRows))
@@ -83,15 +83,12 @@ export function chooseUnits(
 
 export type BestPattern = { kind: number; worth: number; holds: Int32Array }
 
-/**
- * One of several options, of which at most one is taken: a number of copies, or a member of a
- * group.
- */
+/** An option in a set of which at most one is taken: a number of copies, or a member of a group. */
 type Option = { index: number; count: number; ram: number; cpu: number; worth: number }
 
 /**
  * Finds the highest worth that each kind of host can hold at these prices, with the contents. Null
- * if that needs too many cells. Uses one table for all kinds that may take the same VMs.
+ * if this needs too many cells. Kinds that may take the same VMs share one table.
  */
 export function bestPatterns(
   classes: readonly PricedClass[],
@@ -165,8 +162,8 @@ function listChoices(
 }
 
 /**
- * Records which option is taken for each room, from 1; 0 for none. Works in place, from the largest
- * room.
+ * Records for each room which option is taken: its number from 1, or 0 for none. Works in place,
+ * from the largest room.
  */
 function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: number): Uint8Array {
   const width = cpu + 1

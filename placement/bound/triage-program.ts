@@ -9,13 +9,13 @@ export const maxPrice = 500 * scale
 
 export type TriageTerms = { classes: PricedClass[]; kinds: HostKind[] }
 export type Level = { priority: number; count: number; above: [priority: number, count: number][] }
-/** Integer prices by class, and weights of the higher priorities. */
+/** Integer prices by class, and integer weights of the higher priorities. */
 export type Prices = { price: number[]; weights: Map<number, number> }
 
-/** The final VMs of a host of one kind: their number by class. */
+/** The number of VMs of each class that a host of one kind has at the end. */
 export type Pattern = { kind: number; holds: Int32Array }
 
-/** Counts the VMs of a priority in a class of stranded VMs. */
+/** Counts how many VMs of a priority each member of a class has. */
 export function countOf({ priorities }: PricedClass, of: number): number {
   return priorities.filter((each) => each === of).length
 }
@@ -30,8 +30,8 @@ export function weightOf({ priorities }: PricedClass, { priority }: Level, weigh
 export type LpPrices = { value: number; byClass: number[]; kindPrice: number[]; weights: Map<number, number> }
 
 /**
- * Solves the program with these patterns: the fewest VMs of the level down, with no more VMs of
- * higher priorities down than in the plan.
+ * Solves the program with these patterns: as few VMs of the level as possible stay down, with no
+ * more VMs of higher priorities down than in the plan.
  */
 export async function askPrices(
   { classes, kinds }: TriageTerms,
@@ -75,8 +75,8 @@ export async function askPrices(
 }
 
 /**
- * Whether one of these priorities is higher than the level and has no VM down in the plan, so that
- * none may stay down.
+ * Whether one of these priorities is higher than the level and has no VM down in the plan. Then no
+ * VM with it may stay down.
  */
 function isHeld(priorities: readonly number[], { priority, above }: Level): boolean {
   return priorities.some((each) => each > priority && !above.some(([known]) => known === each))
@@ -86,7 +86,7 @@ function toWhole({ classes }: TriageTerms, level: Level, { byClass, weights }: L
   const whole = new Map(
     [...weights].map(([priority, weight]) => [priority, Math.min(maxPrice, Math.round(weight * scale))]),
   )
-  // A priority that has no VM down in the plan adds nothing, so its weight can be any number.
+  // Gives the highest weight to a priority without VMs down, because its weight adds nothing.
   for (const priority of classes.flatMap(({ priorities }) => priorities))
     if (isHeld([priority], level)) whole.set(priority, maxPrice)
   const price = classes.map((each, index) => {
@@ -96,7 +96,7 @@ function toWhole({ classes }: TriageTerms, level: Level, { byClass, weights }: L
   return { price, weights: whole }
 }
 
-/** Mixes prices with the best prices so far. */
+/** Mixes the program's prices with the best prices so far. */
 export function between(sought: TriageTerms, level: Level, centre: Prices, answer: LpPrices, keep: number): Prices {
   const { price, weights } = toWhole(sought, level, answer)
   const mix = (one: number, other: number) => Math.round(keep * one + (1 - keep) * other)

@@ -2,23 +2,23 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules, toRuleKey } from '../rules.ts'
 
-/** A VM, or VMs that are kept together and move as one. */
+/** A VM, or several VMs that are kept together and move as one. */
 type PlacementGroup = {
   vms: PlacementVm[]
   ramMib: number
   cpuMc: number
   priority: number
-  /** The current host. Null if the VM does not run. */
+  /** The present host. Null if the VM does not run. */
   host: string | null
-  /** Whether a target may take the VM, by all rules about hosts. */
+  /** Whether a host may take the VM, by all rules about hosts. */
   mayGoTo: (host: PlacementHost) => boolean
-  /** A key that is equal for all VMs with the same rules. */
+  /** A key that is equal for all VMs with equal rules. */
   rule: string
 }
 
 /**
- * The problem in the solver's terms, in a fixed order, so that the order of an inventory changes no
- * plan.
+ * The problem in the solver's terms. The order is fixed, so that the order of an inventory changes
+ * no plan.
  */
 export type PlacementModel = {
   /** Hosts that may take a VM. */
@@ -27,7 +27,7 @@ export type PlacementModel = {
   others: PlacementHost[]
   /**
    * VMs that must get a place, because their host is dead or has to be emptied. The most important
-   * come first.
+   * VMs come first.
    */
   evacuees: PlacementGroup[]
   /** Running VMs that may be moved to make room. */
@@ -79,9 +79,9 @@ function compare(a: string, b: string): number {
 }
 
 /**
- * A problem in numbers, for code that reads it a million times a second and for processes without
- * names. An index denotes one VM, or VMs that move as one. Hosts 0…targets-1 take VMs; later
- * hosts only give VMs away. -1 means none.
+ * A problem in numbers, for code that reads it a million times a second, and for processes that
+ * know no names. An index denotes one VM, or VMs that move as one. Hosts 0…targets-1 take VMs;
+ * hosts with higher numbers only give VMs away. -1 means none.
  */
 export type Instance = {
   targets: number
@@ -92,25 +92,23 @@ export type Instance = {
   domains: number
   vmRam: number[]
   vmCpu: number[]
-  /** Number of VMs. VMs that move as one count as one migration each. */
+  /** Number of VMs in each entry. VMs that move as one count as one migration each. */
   weight: number[]
   priority: number[]
-  /**
-   * The priorities of the VMs in each entry. VMs that move as one may have different priorities.
-   */
+  /** The priorities of the VMs in each entry. VMs that move as one may have several priorities. */
   priorities: number[][]
   /** The HA groups of the VMs in each entry. */
   groupsOf: number[][]
   groups: number
-  /** The current host. */
+  /** The present host of each entry. -1 if it does not run. */
   home: number[]
   /** The first index of `allows`, for the rule of each entry. */
   rule: number[]
   /** Whether a target may take VMs with this rule, regardless of capacity: by rule and target. */
   allows: boolean[][]
-  /** VMs that must get a place, or leave the current one. The most important come first. */
+  /** VMs that must get a place, or leave their present host. The most important VMs come first. */
   evacuees: number[]
-  /** Whether this VM may be moved to make room. */
+  /** Whether each entry may be moved to make room. */
   movable: boolean[]
 }
 

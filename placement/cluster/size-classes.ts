@@ -3,7 +3,7 @@ import type { PlacementProblem } from '../../domain/placement.ts'
 import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { describeGroup, type Instance, type PlacementModel } from './instance.ts'
 
-/** Capacity while a plan is made: the place of each VM, free capacity, and members of HA groups. */
+/** The capacity during a plan: places of VMs, free capacity, and members of HA groups. */
 export type CapacityState = {
   instance: Instance
   hostOf: Int32Array
@@ -12,20 +12,20 @@ export type CapacityState = {
   /** The VMs on each host, in no order. */
   guests: number[][]
   /**
-   * Whether this VM may begin to run on this host now. In its failure domain it does not exclude
-   * itself, but it still uses capacity on its current host.
+   * Whether this VM may begin to run on this host now. The VM does not exclude itself from its
+   * failure domain, but still uses capacity on its present host.
    */
   fits(vm: number, host: number): boolean
   /**
-   * Returns another member of the VM's HA group in this host's failure domain, which excludes the
-   * VM. -1 if there is none.
+   * Returns another member of the VM's HA group in this host's failure domain, because of which the
+   * VM may not start there. -1 for no member.
    */
   groupPeerIn(vm: number, host: number): number
   /** Puts a VM on a host (-1: on none), even if the VM does not fit. */
   place(vm: number, host: number): void
 }
 
-/** Builds the current capacity state. */
+/** Builds the capacity state before the first move. */
 export function buildCapacityState(instance: Instance): CapacityState {
   const { hostRam, hostCpu, domain, domains, vmRam, vmCpu, groupsOf, groups, home, rule, allows } = instance
   const hostOf = Int32Array.from(home, () => -1)
@@ -103,15 +103,15 @@ export function findViolations(instance: Instance, capacity = buildCapacityState
 }
 
 /**
- * The remaining work of a search, in examined hosts and VMs. The work is the same on every machine,
- * so that one seed gives one plan. Time ends only long searches.
+ * The remaining work of a search, in examined hosts and VMs. Work is equal on every machine, so
+ * that one seed gives one plan. Time ends only long searches.
  */
 export type SearchBudget = { left: number }
 
 let hasCut = false
 
 /**
- * Whether the deadline has passed. The caller then stops, and the result may depend on the machine.
+ * Whether the deadline has passed. The caller then stops, so the result may depend on the machine.
  */
 export function isUp(deadlineMs: number): boolean {
   if (performance.now() <= deadlineMs) return false
@@ -119,7 +119,7 @@ export function isUp(deadlineMs: number): boolean {
   return true
 }
 
-/** Records that time ran out before something was done. */
+/** Records that the time ended a part of the search. */
 export function noteCut(): void {
   hasCut = true
 }
@@ -155,11 +155,11 @@ export function shuffle<T>(list: readonly T[], random: () => number): T[] {
     .map(({ each }) => each)
 }
 
-/** VMs of one size, which a lower bound does not distinguish. */
+/** All VMs of one size. A lower bound does not distinguish between them. */
 type SizeClass = {
   ram: number
   cpu: number
-  /** The capacity that one VM frees by leaving, rounded up. */
+  /** The capacity that one VM frees when it leaves, rounded up. */
   ramUp: number
   cpuUp: number
   count: number
@@ -168,13 +168,13 @@ type SizeClass = {
 }
 
 /**
- * The cluster without identities of VMs: the number of VMs by size, in all and per host, and the
- * free capacity beside them. VMs that cannot move count as part of their host. Whole units, with
- * sizes rounded down and capacity rounded up.
+ * The cluster without the identities of VMs: the number of VMs by size, in all and per host, and
+ * the free capacity beside them. VMs that cannot move count as part of their host. Numbers are
+ * whole units, with sizes rounded down and capacity rounded up.
  */
 export type SizeClasses = {
   classes: SizeClass[]
-  /** Class of a VM. -1 if it may not move and does not count. */
+  /** The class of each VM. -1 if the VM may not move and does not count. */
   classOf: Int32Array
   /** Number of movable VMs on each target, by class. */
   has: Int32Array[]
@@ -182,9 +182,9 @@ export type SizeClasses = {
 }
 
 /**
- * Builds the classes. Null if a host is over its capacity, which a bound would have to fix first,
- * or if VMs move as one, whose parts a bound cannot distinguish. `maxUnits` limits each side of a
- * packing table. Fewer units are faster and prove less.
+ * Builds the size classes. Null if a host is over its capacity, which a bound would have to repair
+ * first. Also null if VMs move as one, because a bound cannot split such VMs. `maxUnits` limits
+ * each side of a packing table. Fewer units are faster and prove less.
  */
 export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClasses | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance
@@ -243,8 +243,8 @@ export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClas
 }
 
 /**
- * Chooses the largest unit that divides every size, or a coarser one that is small enough for a
- * table.
+ * Chooses the largest unit that divides every size, or a coarser unit with which a table stays
+ * small enough.
  */
 function chooseUnit(sizes: number[], capacity: number, maxUnits: number): number {
   const common = sizes.reduce((a, b) => gcd(a, b), 0) || 1
@@ -255,7 +255,7 @@ export function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)
 }
 
-/** Describes why there cannot be a place for all, if sums prove it. Null otherwise. */
+/** Describes why not all VMs can have a place, if sums prove it. Otherwise null. */
 export function findShortage(problem: PlacementProblem, situation: PlacementModel): string | null {
   const { targets, evacuees } = situation
   if (evacuees.length === 0) return null
@@ -296,7 +296,7 @@ function findTotalShortage(
     for (const { host, ...own } of [...movable, ...fixed]) {
       if (host !== null) used.set(host, (used.get(host) ?? 0) + own[size])
     }
-    // A host over its capacity provides nothing, and takes nothing from the others.
+    // Counts no capacity for a host over its capacity, and takes none from other hosts for it.
     const free = targets.reduce(
       (sum, host) => sum + Math.max(0, usableCapacity(problem, host)[size] - (used.get(host.name) ?? 0)),
       0,

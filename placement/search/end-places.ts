@@ -4,15 +4,15 @@ import { orderMoves } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * `found`: a plan for all VMs that moves this many others. `none`: no final hosts exist in any
- * order. `unknown`: the work was used up, or no order was found for existing final hosts.
+ * `found`: a plan for all VMs that moves the given number of other VMs. `none`: no final hosts
+ * exist. `unknown`: the work was used up, or no order was found for existing final hosts.
  */
 type EndPlaces = { kind: 'found'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
-/** The most moved VMs for which every set can be tried. */
+/** The most moved VMs up to which every set of VMs is tried. */
 export const maxOthers = 8
 
-/** VMs that are alike, so that one can replace another. */
+/** Running VMs that do not differ, so that one can replace another. */
 type Alike = { vms: number[]; host: number; ram: number }
 
 type EndPlaceSearch = {
@@ -21,22 +21,22 @@ type EndPlaceSearch = {
   work: SearchBudget
   /** VMs that need a place: evacuees, and VMs that make room. */
   open: number[]
-  /** A number for each kind of VM. Of two alike VMs, the later one goes to no earlier host. */
+  /** A number for each kind of VM. Of two VMs of a kind, the later one goes to no earlier host. */
   kind: number[]
   lastHost: number[]
   deadlineMs: number
-  /** The most RAM of the VMs that make room. */
+  /** The RAM of the VMs that make room in the best plan so far. Only less is tried. */
   maxRam: number
   /** The plan that moves the least memory. */
   lightest: Move[] | null
-  /** True if an order was not found for some final hosts. Then nothing is proved. */
+  /** True if no order was found for some final hosts. The search then proves nothing. */
   hasUnordered: boolean
 }
 
 type EndPlacesOptions = {
   work: SearchBudget
   deadlineMs: number
-  /** The most memory of other VMs that may be moved. */
+  /** The limit of the memory of other VMs that move. */
   maxRam?: number
 }
 
@@ -46,9 +46,9 @@ export function isFewHosts({ targets }: Pick<Instance, 'targets'>): boolean {
 }
 
 /**
- * Examines every set of this many VMs to move, and all their and the evacuees' final hosts, until
- * the work is used up. Keeps the plan that moves the least memory. The proof needs no engine,
- * because every plan with as many migrations has such final hosts.
+ * Examines every set of this many VMs to move, with all final hosts of these VMs and of the
+ * evacuees, until the work is used up. Keeps the plan that moves the least memory. Needs no engine
+ * for a proof, because every plan with this many migrations has such final hosts.
  */
 export function findEndPlaces(instance: Instance, migrations: number, options: EndPlacesOptions): EndPlaces {
   const capacity = buildCapacityState(instance)
@@ -70,8 +70,8 @@ export function findEndPlaces(instance: Instance, migrations: number, options: E
 }
 
 /**
- * Chooses `left` more VMs to move, among the groups of equal VMs from index `from` on. Tries every
- * choice that moves less memory than the best plan so far.
+ * Chooses `left` more VMs to move, among the kinds of VMs from index `from` on. Tries every choice
+ * that moves less memory than the best plan so far.
  */
 function chooseMovers(
   all: EndPlaceSearch,
@@ -85,7 +85,7 @@ function chooseMovers(
   }
   for (let index = from; index < alike.length && all.work.left > 0; index += 1) {
     const { vms, host, ram: each } = alike[index] as Alike
-    // The following kinds are as large or larger.
+    // Stops, because all later kinds are as large or larger.
     if (ram + left * each >= all.maxRam) return
     const vm = vms.find((one) => all.capacity.hostOf[one] === host)
     if (vm === undefined) continue
@@ -129,8 +129,8 @@ function placeRest(all: EndPlaceSearch): Move[] | null {
 }
 
 /**
- * Chooses the open VM with the fewest possible hosts, and returns these hosts. Null if a VM has
- * none, or the capacity is too small for all.
+ * Chooses the open VM with the fewest possible hosts, and returns these hosts. Null if a VM has no
+ * host, or if the free capacity is too small for all open VMs.
  */
 function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at: number; hosts: number[] } | null {
   const { targets, vmRam, vmCpu, hostRam, hostCpu, home, movable } = instance
@@ -144,7 +144,7 @@ function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at
     cpu += vmCpu[vm]!
     const hosts: number[] = []
     for (let host = 0; host < targets; host += 1) {
-      // Leaves out the VM's home, where the VM would not have moved.
+      // Leaves out the VM's present host, because a VM that stays does not move.
       if (!fits(vm, host) || (movable[vm] && home[vm] === host)) continue
       isUseful[host] = 1
       hosts.push(host)
@@ -174,7 +174,7 @@ function orderEndPlaces(all: EndPlaceSearch): Move[] | null {
   return moves
 }
 
-/** Groups VMs that may make room, the smallest first. */
+/** Groups running VMs that may make room by kind, the smallest kind first. */
 function groupAlike({ instance: { home, movable, targets, vmRam }, kind }: EndPlaceSearch): Alike[] {
   const groups = new Map<number, Alike>()
   for (const [vm, host] of home.entries()) {
@@ -186,7 +186,7 @@ function groupAlike({ instance: { home, movable, targets, vmRam }, kind }: EndPl
   return [...groups.values()].sort((a, b) => a.ram - b.ram)
 }
 
-/** Gives the same number to VMs with the same size, rules, groups and host. */
+/** Gives one number to VMs with equal size, rules, groups and host. */
 function numberKinds({ home, vmRam, vmCpu, rule, groupsOf }: Instance): number[] {
   const numbers = new Map<string, number>()
   return home.map((host, vm) => {

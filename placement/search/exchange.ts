@@ -16,9 +16,9 @@ import type { Move } from './search.ts'
  * machine.
  */
 const maxNodes = 1_000
-/** Milliseconds after which the solver gives up a model. */
+/** Milliseconds after which the solver gives up on a model. */
 const maxQuestionMs = 1_000
-/** The most columns of a model of the complete cluster, and of a neighbourhood. */
+/** The most columns of a model, both of the complete cluster and of a neighbourhood. */
 const maxColumns = 1_200
 /** The most columns for which each evacuee may go to every host. */
 const maxStartColumns = 300
@@ -28,7 +28,7 @@ type Scope = Pick<RoundsQuestion, 'movers' | 'hostsOf'>
 /** Number of VMs down, by priority. */
 type Down = ReadonlyMap<number, number>
 
-/** Returns all VMs and hosts if these are few enough. Null otherwise. */
+/** Returns all movable VMs and all hosts if these are few enough. Otherwise null. */
 export function wholeScope(instance: Instance, rounds: number): Scope | null {
   const movers = listMovable(instance)
   const hosts = listTargets(instance)
@@ -38,10 +38,10 @@ export function wholeScope(instance: Instance, rounds: number): Scope | null {
 }
 
 /**
- * Searches a better plan than the known one among plans that move only these VMs. If VMs stay down,
- * it first finds which VMs start, in order of priority, and then the fewest migrations for these
- * VMs. `aim`: a number of VMs down that no plan can improve. A plan that reaches it at once ends
- * the search.
+ * Searches among plans that move only these VMs for a better plan than the known one. If VMs stay
+ * down, first decides which VMs start, in order of priority, and then searches the fewest
+ * migrations for these VMs. `aim`: numbers of VMs down that no plan can improve. A plan that
+ * reaches them at once ends the search.
  */
 export async function askForPlan(state: SearchState, scope: Scope, rounds: number, aim: Down | null): Promise<void> {
   const { instance } = state
@@ -54,14 +54,14 @@ export async function askForPlan(state: SearchState, scope: Scope, rounds: numbe
     const moves = await ask(state, question)
     if (!moves) return
     down.set(priority, countDown(instance, listDown(instance, moves)).get(priority) ?? 0)
-    // Stops if more VMs stay down than in the known plan, because later models improve only lower
-    // priorities.
+    // Stops if more VMs stay down than in the known plan, because the remaining models improve only
+    // lower priorities.
     if (isMore(instance, down, countDown(instance, state.incumbent.unplaced))) return
   }
   await askFewest(state, scope, rounds)
 }
 
-/** Searches a plan with fewer migrations that starts as many VMs of each priority. */
+/** Searches a plan with fewer migrations that starts the same number of VMs of each priority. */
 async function askFewest(state: SearchState, scope: Scope, rounds: number): Promise<void> {
   const { instance, incumbent, forcedMigrations } = state
   const maxMigrations = incumbent.moves.filter(({ vm }) => instance.movable[vm]).length - 1
@@ -73,7 +73,7 @@ async function askFewest(state: SearchState, scope: Scope, rounds: number): Prom
 }
 
 /**
- * Solves models of a few hosts at a time, until the plan is the best or the number of models is
+ * Solves models of a few hosts at a time, until the plan is proved best or the number of models is
  * used up.
  */
 export async function exchange(state: SearchState, questions: number): Promise<void> {
@@ -84,12 +84,12 @@ export async function exchange(state: SearchState, questions: number): Promise<v
   }
 }
 
-/** The highest weight. Larger differences are lost in a solver's tolerances. */
+/** The highest weight of a VM. Above it, differences are lost in a solver's tolerances. */
 const maxWeight = 20_000
 
 /**
- * Decides all priorities in one model: a VM weighs more than all VMs of lower priority, and all
- * migrations weigh less than the least VM. False if the weights get too large.
+ * Decides all priorities in one model: a VM weighs more than all VMs of lower priority together,
+ * and all migrations weigh less than the least VM. False if the weights get too large.
  */
 async function askWeighed(state: SearchState, scope: Scope, rounds: number): Promise<boolean> {
   const { instance } = state
@@ -118,7 +118,7 @@ function sum(list: readonly number[], of: (each: number) => number): number {
   return list.reduce((total, each) => total + of(each), 0)
 }
 
-/** Counts these VMs for each priority of the evacuees. */
+/** Counts the given VMs by priority. */
 export function countDown(instance: Instance, vms: readonly number[]): Map<number, number> {
   const { priorities } = instance
   const counts = new Map(listPriorities(instance).map((priority) => [priority, 0]))
@@ -133,7 +133,7 @@ async function ask(state: SearchState, question: RoundsQuestion): Promise<Move[]
   const answer = await mip.solve(built.model, Math.min(maxQuestionMs, remainingMs(state) * 0.5), maxNodes)
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return null
   const moves = readRounds(instance, built, answer.values)
-  // Executes the solution step by step before it is accepted, because solvers round.
+  // Executes the moves step by step before it accepts the solution, because solvers round.
   if (!canBeMade(instance, moves)) return null
   recordMoves(state, moves, listDown(instance, moves))
   return moves
@@ -153,7 +153,7 @@ function worthOf({ evacuees, priorities }: Instance, priority: number): (vm: num
   return (vm) => (isEvacuee.has(vm) ? priorities[vm]!.filter((each) => each === priority).length : 0)
 }
 
-/** Returns for each given priority how many VMs may stay down at most. */
+/** Returns for each priority how many VMs must start, so that no more stay down than given. */
 function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
   const all = countDown(instance, instance.evacuees)
   return [...down].map(([priority, most]) => ({
@@ -162,7 +162,7 @@ function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
   }))
 }
 
-/** Whether more VMs stay down, compared by the known priorities. */
+/** Whether more VMs stay down than in another plan, compared by the priorities in `down`. */
 function isMore(instance: Instance, down: Down, than: Down): boolean {
   for (const priority of listPriorities(instance)) {
     const count = down.get(priority)
@@ -174,8 +174,8 @@ function isMore(instance: Instance, down: Down, than: Down): boolean {
 }
 
 /**
- * Chooses hosts with different free capacity after the known plan and some others, including the
- * moves of the plan.
+ * Chooses a few hosts, mostly by how much more RAM than CPU they have free after the known plan, or
+ * the reverse. Also includes the moves of the plan.
  */
 function chooseNeighbourhood({ instance, incumbent, random }: SearchState, rounds: number, size: number): Scope {
   const { targets, hostRam, hostCpu, home, movable, evacuees } = instance
@@ -215,7 +215,7 @@ function chooseNeighbourhood({ instance, incumbent, random }: SearchState, round
   return { movers: moversOf(chosen), hostsOf }
 }
 
-/** Whether the same number of VMs of each priority stays down. */
+/** Whether equally many VMs of each priority stay down. */
 export function isSameDown(instance: Instance, unplaced: readonly number[], down: Down): boolean {
   const counts = countDown(instance, unplaced)
   return listPriorities(instance).every((priority) => (counts.get(priority) ?? 0) === (down.get(priority) ?? 0))

@@ -11,16 +11,16 @@ import type { Move } from './search.ts'
  */
 type ExhaustiveResult = { kind: 'fewest'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
-/** Whether all orders of the cluster can be examined within seconds. */
+/** Whether all orders of moves in the cluster can be examined within seconds. */
 export function isSmall({ targets, movable, evacuees }: Instance): boolean {
   return targets <= 8 && movable.filter(Boolean).length <= 24 && evacuees.length <= 12
 }
 
-/** The most states of the search through all orders. */
+/** The most states of the cluster that the search through all orders examines. */
 export const maxStates = 150_000
 /**
- * Most places that are tried for each state before the search is given up. A limit is needed,
- * because one state may start evacuees in very many ways.
+ * The most places that are tried per state before the search is given up. One state may have very
+ * many ways to start its evacuees.
  */
 const triesPerState = 100
 /** Number of tries between two checks of the deadline. */
@@ -30,27 +30,25 @@ type ExhaustiveSearch = {
   targets: number
   capacity: CapacityState
   movers: number[]
-  /** Evacuees, the largest first. */
+  /** The evacuees to start, the largest first. */
   starts: number[]
   path: Move[]
-  /** Failed states, by the place of each VM, with the number of migrations that were left. */
+  /** Failed states, by the places of the VMs, each with the number of migrations that were left. */
   tried: Map<string, number>
   states: number
   tries: number
   maxStates: number
   deadlineMs: number
-  /**
-   * True if the search stopped at a state because no migration was left. With more it may continue.
-   */
+  /** True if the search stopped at a state only because no migration was left. */
   isCut: boolean
   isGivenUp: boolean
 }
 
 /**
- * Tries every order of migrations, in which a VM may move any number of times, the fewest first,
- * until the evacuees can start. Gives up after `maxStates`, after as much work in starting VMs, or
- * at the deadline. Also gives up if an evacuee that leaves makes way for others, because starting
- * last is then not always best.
+ * Tries every order of migrations, the fewest first, until the evacuees can start. A VM may move
+ * any number of times. Gives up after `maxStates`, after as much work in starting VMs, or at the
+ * deadline. Also gives up if an evacuee that leaves its host makes way for others, because starting
+ * evacuees last is then not always best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): ExhaustiveResult {
   const { targets, evacuees, vmRam } = instance
@@ -77,7 +75,7 @@ export function exhaust(instance: Instance, maxStates: number, deadlineMs: numbe
   }
 }
 
-/** Whether at most this many more migrations reach a plan, which is then in `path`. */
+/** Whether a plan exists with at most this many more migrations. `path` then has the plan. */
 function solveWithin(all: ExhaustiveSearch, migrations: number): boolean {
   const { capacity, movers, tried, targets } = all
   const key = movers.map((vm) => String.fromCharCode(capacity.hostOf[vm]!)).join('')
@@ -99,7 +97,7 @@ function solveWithin(all: ExhaustiveSearch, migrations: number): boolean {
   return false
 }
 
-/** Starts VMs last, because starts only use capacity. */
+/** Starts the evacuees from this index on. They come last, because starts only use capacity. */
 function startFrom(all: ExhaustiveSearch, index: number): boolean {
   const vm = all.starts[index]
   if (vm === undefined) return true
@@ -131,8 +129,8 @@ function countTry(all: ExhaustiveSearch): boolean {
 }
 
 /**
- * Whether a group member that leaves its host frees its failure domain for other members of the
- * group.
+ * Whether an evacuee of a group frees, by leaving its host, the failure domain for other members of
+ * the group.
  */
 function evacueeMakesWay({ evacuees, home, groupsOf, domain, targets }: Instance): boolean {
   const open = new Set(domain.slice(0, targets))
@@ -141,7 +139,7 @@ function evacueeMakesWay({ evacuees, home, groupsOf, domain, targets }: Instance
 
 /**
  * The best plan so far and its proofs, as plain data. No plan for all VMs needs fewer migrations
- * than `lowerBound`; `provenBy` names the proof.
+ * than `lowerBound`; `provenBy` names the proof of the bound.
  */
 export type Incumbent = {
   moves: Move[]
@@ -150,34 +148,32 @@ export type Incumbent = {
   lowerBound: number
   provenBy: 'trivial' | 'certificate' | 'engine' | 'exhausted'
   certificate: Certificate | null
-  /** True if no plan of any kind has a place for all VMs. */
+  /** True if no plan at all has a place for all VMs. */
   isInfeasible: boolean
-  /**
-   * The proof that no other choice of the VMs that stay down does less harm. Null without a proof.
-   */
+  /** The proof that no other choice of VMs to leave down does less harm. Null without a proof. */
   triage: 'engine' | 'exhausted' | null
-  /** Prices that prove the choice, for the highest priorities with VMs down. */
+  /** Prices that prove the choice of VMs to leave down, for the highest priorities of these VMs. */
   levels?: ProvedLevel[]
 }
 
 /**
- * The state that all stages of one search share. `incumbent` is replaced in place, and reported if
- * it became better.
+ * The state that all stages of one search share. `incumbent` is changed in place, and reported when
+ * it gets better.
  */
 export type SearchState = {
   instance: Instance
   incumbent: Incumbent
-  /** Migrations that every plan needs, of VMs on a drained host. */
+  /** Migrations of VMs on drained hosts, which every plan needs. */
   forcedMigrations: number
   /**
-   * False if the state breaks rules. Then the fact that no placement keeps all rules proves nothing
-   * about the plan.
+   * False if the first state breaks rules. A proof that no placement keeps all rules then says
+   * nothing about plans.
    */
   isSound: boolean
   engine: SolverEngine
   /**
-   * The engine for models with binaries. If this engine differs from `engine`, it is also used when
-   * the bound leaves a gap.
+   * The engine for models with binaries. If it differs from `engine`, it is also used when the
+   * bound leaves a gap.
    */
   mip: SolverEngine
   deadlineMs: number
@@ -186,7 +182,7 @@ export type SearchState = {
 }
 
 export function initialIncumbent({ evacuees, home, weight }: Instance): Incumbent {
-  // VMs on a host that has to be emptied move in any plan.
+  // Counts the VMs on hosts that have to be emptied, which move in any plan.
   const lowerBound = evacuees.reduce((sum, vm) => (home[vm]! >= 0 ? sum + weight[vm]! : sum), 0)
   return {
     moves: [],
@@ -230,7 +226,7 @@ export function incumbentMigrations({ instance, incumbent }: SearchState): numbe
   return countMigrations(instance, incumbent.moves)
 }
 
-/** Replaces the incumbent's moves with better ones. */
+/** Replaces the incumbent's moves if these moves are better. */
 export function recordMoves(
   { instance, incumbent, report }: SearchState,
   moves: Move[],
@@ -241,7 +237,7 @@ export function recordMoves(
   report(incumbent)
 }
 
-/** Drops a proof about VMs down if another number of VMs stays down. */
+/** Replaces the plan. Drops a proof about VMs down unless the VMs down have the same priorities. */
 export function replacePlan(instance: Instance, incumbent: Incumbent, candidate: Candidate): void {
   const isOther = compareUnplaced(instance, candidate.unplaced, incumbent.unplaced) !== 0
   Object.assign(incumbent, { ...candidate, ...(isOther && { triage: null, levels: [] }) } satisfies Partial<Incumbent>)
@@ -253,7 +249,7 @@ export function recordBound(
   provenBy: Incumbent['provenBy'],
   certificate: Certificate | null = null,
 ): void {
-  // Prefers a certificate, which proves more than the claim of an engine.
+  // Prefers a certificate to an engine's claim of the same bound, because it proves more.
   const isFirmer = lowerBound === incumbent.lowerBound && incumbent.provenBy === 'engine' && provenBy === 'certificate'
   if (lowerBound <= incumbent.lowerBound && !isFirmer) return
   Object.assign(incumbent, { lowerBound, provenBy, certificate } satisfies Partial<Incumbent>)
@@ -285,8 +281,8 @@ function sumMovedRam({ vmRam }: Instance, moves: readonly Move[]): number {
 type Candidate = Pick<Incumbent, 'moves' | 'unplaced'>
 
 /**
- * Whether a plan is better, compared in this order: fewer VMs of the highest priority down, and so
- * on through the priorities; fewer migrations; less memory moved.
+ * Whether the first plan is better, compared in this order: fewer VMs of the highest priority down,
+ * and so on through the priorities; fewer migrations; less memory moved.
  */
 export function isBetter(instance: Instance, one: Candidate, than: Candidate): boolean {
   const order = compareUnplaced(instance, one.unplaced, than.unplaced)
@@ -297,8 +293,8 @@ export function isBetter(instance: Instance, one: Candidate, than: Candidate): b
 }
 
 /**
- * Compares two choices of VMs down. Below 0 if leaving the first ones down does less harm. VMs that
- * move as one count singly, each with its priority.
+ * Compares two choices of VMs to leave down. Below 0 if the first choice does less harm. VMs that
+ * move as one count singly, each with its own priority.
  */
 export function compareUnplaced({ priorities }: Instance, one: readonly number[], two: readonly number[]): number {
   const classes = [...new Set([...one, ...two].flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)

@@ -28,21 +28,21 @@ import { recordChoice, reduceUnplaced, startWhatFits } from './triage.ts'
 import { bringHome, countColumns } from './who-starts.ts'
 
 /**
- * Searches a plan, stage by stage. Each stage reads the incumbent, and replaces it with a better
- * plan or proof.
+ * Searches a plan, stage by stage. Each stage reads the best plan so far, and replaces it with a
+ * better plan or proof.
  */
 
 /** Most hosts that the search for final hosts examines, which takes some hundredths of a second. */
 const endPlacesWork = 1_500_000
 const slackCosts = [30, 60]
 /**
- * Limits of each side of a packing table. The coarse table comes first, which is fast and usually
- * enough.
+ * The most units on each side of a packing table. The coarse table comes first, because it is fast
+ * and usually enough.
  */
 const tableUnits = [300, 2_000]
 /**
- * Number of models of a few hosts: while VMs stay down, and while a plan for all may need fewer
- * migrations.
+ * Number of models of a few hosts while VMs stay down. Below: the number for each round, and for
+ * the first search.
  */
 const exchangesWhileDown = 24
 const exchangesPerRound = 4
@@ -58,13 +58,13 @@ const maxColumnsToClose = 8_000
  * do not need.
  */
 const manyVms = 500
-/** The factor by which prices of a certificate become whole numbers. */
+/** The factor by which a certificate's prices become whole numbers. */
 const scale = 1_000_000
 
 /**
  * Tries all final hosts on up to twelve hosts, with the fewest migrations first, which usually
- * takes milliseconds. On more hosts it tries only whether starts are enough, because the bound
- * there has a certificate, which proves more than a full search.
+ * takes milliseconds. On more hosts, only tries whether starts without migrations are enough: the
+ * bound there has a certificate, which proves more than a full search.
  */
 function tryEndPlaces(state: SearchState, amount: number): void {
   const { instance, deadlineMs, forcedMigrations } = state
@@ -79,7 +79,7 @@ function tryEndPlaces(state: SearchState, amount: number): void {
   }
 }
 
-/** Tries every order of migrations, with the fewest first. Only for small clusters. */
+/** Tries every order of migrations, the fewest first. Used only for small clusters. */
 function tryAllOrders(state: SearchState): void {
   const { instance, incumbent, deadlineMs } = state
   const result = exhaust(instance, maxStates, Math.min(deadlineMs, performance.now() + 2_000))
@@ -91,8 +91,8 @@ function tryAllOrders(state: SearchState): void {
 }
 
 /**
- * Checks whether starts without migrations are enough, by a plan or by an engine's claim that
- * no plan exists.
+ * Finds out whether starts without migrations are enough: by a plan, or by an engine's claim that
+ * no such plan exists.
  */
 async function solveRestarts(state: SearchState): Promise<void> {
   const { instance, mip, forcedMigrations, isSound } = state
@@ -110,13 +110,13 @@ type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 
 /**
  * Computes a lower bound on migrations by column generation. Null if the sizes do not allow a
- * bound, or no VM is open.
+ * bound, or no VM needs a place.
  */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
-  // Keeps time for the search, because a plan for all VMs, or one with fewer moves, is worth more
-  // than a better bound.
+  // Keeps time for the search if it may still find a plan for all VMs or far fewer moves, which are
+  // worth more than a better bound.
   const share = isComplete(state) && !isFarFromBound(state) ? 1 : 0.15
   const endMs = performance.now() + remainingMs(state) * share
   let best: ClassBound | null = null
@@ -124,7 +124,7 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   for (const units of tableUnits) {
     const sizeClasses = buildSizeClasses(instance, units)
     if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return best
-    // Stops if the next unit gives the same table, as it does if the sizes have a large common
+    // Stops if the next unit gives an equal table, as it does if the sizes have a large common
     // divisor.
     const largest = Math.max(...sizeClasses.room.map(({ ram, cpu }) => ram + cpu))
     if (largest === cells) break
@@ -145,9 +145,9 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
 
 /**
  * Searches final hosts for all VMs, with any number of moves, if some VMs stay down. Then tries
- * fewer and fewer VMs away from home until there is an order of steps. Records it if an engine
- * claims that no such hosts exist. Does nothing if that claim would prove nothing (`isSound`) or
- * the model is too large.
+ * fewer and fewer VMs away from home, until an order of steps exists. Records an engine's claim
+ * that no final hosts exist. Does nothing if such a claim would prove nothing (`isSound`) or the
+ * model is too large.
  */
 async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state
@@ -168,8 +168,7 @@ async function placeAll(state: SearchState): Promise<void> {
 }
 
 /**
- * Searches a plan with one migration fewer, in which only VMs of the sizes move that the bound
- * evicts.
+ * Searches a plan with one migration fewer. Only VMs of the sizes that the bound evicts may move.
  */
 async function searchNeighbourhood(
   state: SearchState,
@@ -189,8 +188,8 @@ async function searchNeighbourhood(
 }
 
 /**
- * Lets an engine decide, if the complete model is small enough, whether one migration fewer is
- * enough, or any number. Records its claim.
+ * Lets an engine decide whether a plan with one migration fewer exists, or, while VMs stay down,
+ * any plan. Only for a small complete model. Records the engine's claim.
  */
 async function closeByOne(state: SearchState): Promise<void> {
   const { instance, mip, forcedMigrations, isSound } = state
@@ -207,7 +206,7 @@ async function closeByOne(state: SearchState): Promise<void> {
   recordAnswer(state, built, answer)
 }
 
-/** Records a plan if an order leads to these final hosts. */
+/** Records a plan if some order of moves leads to these final hosts. */
 function recordAnswer(state: SearchState, built: PlacesModel, answer: SolveAnswer): void {
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return
   const moves = orderMoves(state.instance, readPlaces(built, answer.values), state.deadlineMs)
@@ -243,8 +242,8 @@ const roundWork = 24_000_000
  */
 export async function improve(instance: Instance, engine: SolverEngine, options: ImproveOptions): Promise<Incumbent> {
   const state = initialState(instance, { isInfeasible: false, engine, mip: engine, ...options })
-  // Problems that a full search solves get only one run, so that the plan does not depend on the
-  // machine's speed.
+  // Runs the search only once before the full search, so that the plan of a small problem does not
+  // depend on the machine's speed.
   searchRuns(state, firstWork, { isFirst: true, maxRuns: 1 })
   if (!state.incumbent.isInfeasible) tryEndPlaces(state, endPlacesWork)
   if (!isSettled(state) && isSmall(instance)) tryAllOrders(state)
@@ -263,7 +262,7 @@ async function closeGap(state: SearchState): Promise<void> {
   if (!isComplete(state)) await findPlace(state)
   for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
-  // Small models need none of the memory of the bound, so the next model gets a fresh process.
+  // Stops the process after the bound, because small models need none of the bound's memory.
   if (instance.home.length > manyVms) engine.stop()
   const scope = wholeScope(instance, 3)
   if (scope && !isSettled(state)) await askForPlan(state, scope, 3, null)
@@ -278,14 +277,14 @@ async function closeGap(state: SearchState): Promise<void> {
   }
 }
 
-/** Searches places for VMs that are down: by exchanges between a few hosts, then anywhere. */
+/** Searches places for VMs that stay down: by exchanges between a few hosts, then on all hosts. */
 async function findPlace(state: SearchState): Promise<void> {
   await startWhatFits(state)
   await exchange(state, firstExchanges)
   await placeAll(state)
 }
 
-/** Searches fewer migrations for the same starts, by final hosts of a few hosts at a time. */
+/** Searches fewer migrations for equal starts, by final hosts of a few hosts at a time. */
 async function shorten(state: SearchState): Promise<void> {
   const { instance, mip, random, forcedMigrations } = state
   if (isSettled(state) || incumbentMigrations(state) <= forcedMigrations + 1) return
@@ -297,7 +296,7 @@ async function shorten(state: SearchState): Promise<void> {
 }
 
 /**
- * Whether a plan has so many more moves than the proved bound that plans with fewer moves are
+ * Whether a plan has so many more moves than the proved bound that a plan with fewer moves is
  * likely.
  */
 function isFarFromBound(state: SearchState): boolean {

@@ -16,9 +16,9 @@ export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; ind
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
- * `isContradictory`: no final hosts keep every rule; otherwise some may, but no order was found.
- * `core`: limits that cannot all hold, reduced one by one so that each is needed; empty if time ran
- * out. `repairs`: changes of one limit after which a plan was found.
+ * Why no plan places all VMs. `isContradictory`: no final hosts keep every rule; otherwise some
+ * may, but no order was found. `core`: limits that cannot all hold, reduced one by one until each
+ * is needed; empty if time ran out. `repairs`: changes of one limit after which a plan was found.
  */
 export type Infeasibility = { isContradictory: boolean; core: InstanceLimit[]; repairs: Repair[] }
 
@@ -38,11 +38,11 @@ type Diagnosis = {
   coreUntilMs: number
 }
 
-/** Whether a VM may be split over several hosts, or has to be on one. */
+/** How a VM is placed: split over several hosts, or as a whole on one host. */
 type Relaxation = 'parts' | 'whole'
 
 /**
- * Explains why there is no plan for all VMs, and which single changes allow one: the first
+ * Explains why no plan places all VMs, and which single changes allow such a plan: the first
  * `maxRepairs` that are found.
  */
 export async function explainInfeasibility(
@@ -52,7 +52,7 @@ export async function explainInfeasibility(
   random: () => number,
   deadlineMs: number,
 ): Promise<Infeasibility> {
-  // Keeps a part of the time for repairs, because they matter more to the person on call than the
+  // Keeps a part of the time for repairs, because repairs help a person on call more than the
   // reason.
   const coreUntilMs = performance.now() + (deadlineMs - performance.now()) * 0.6
   const diagnosis = { instance, unplaced, engine, random, deadlineMs, coreUntilMs }
@@ -62,15 +62,15 @@ export async function explainInfeasibility(
 }
 
 /**
- * Tries split VMs first, which is fast. A problem that is impossible with split VMs is impossible
- * with whole ones.
+ * Tries split VMs first, which is fast. A problem that is impossible with split VMs is also
+ * impossible with whole VMs.
  */
 async function findContradiction(diagnosis: Diagnosis): Promise<Relaxation | null> {
   if (await isContradictory(diagnosis, diagnosis.instance, 'parts')) return 'parts'
   return (await isContradictory(diagnosis, diagnosis.instance, 'whole')) ? 'whole' : null
 }
 
-/** Whether the engine proves that no final hosts exist. Any other answer counts as no. */
+/** Whether the engine proves that no final hosts exist. No other answer counts as a proof. */
 async function isContradictory(
   { engine, coreUntilMs }: Diagnosis,
   instance: Instance,
@@ -91,7 +91,7 @@ async function findCore(diagnosis: Diagnosis, relaxation: Relaxation): Promise<I
   const isEnough = (limits: readonly InstanceLimit[]) =>
     isContradictory(diagnosis, relax(instance, exclude(all, limits)), relaxation)
   let kept = all
-  // Drops complete kinds of limits first, because usually only one of them is the reason.
+  // Drops complete kinds of limits first, because usually only one kind is the reason.
   for (const kind of ['rule', 'group', 'cpu', 'ram'] as const) {
     const fewer = kept.filter((limit) => limit.kind !== kind)
     if (fewer.length < kept.length && (await isEnough(fewer))) kept = fewer
@@ -131,9 +131,7 @@ function findRelaxation(diagnosis: Diagnosis, limit: InstanceLimit): Repair | nu
   return moves && { ...limit, amount: null, migrations: countMigrations(diagnosis.instance, moves), moves }
 }
 
-/**
- * Lists the additions that one unplaced VM needs on this host, or all of them, the smallest first.
- */
+/** Lists the capacity that this host lacks for each unplaced VM and for all, the least first. */
 function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: InstanceLimit): number[] {
   const { freeRam, freeCpu } = buildCapacityState(instance)
   const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]
@@ -142,7 +140,7 @@ function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: I
   return [...new Set(missing.filter((each) => each > 0))].sort((a, b) => a - b)
 }
 
-/** Searches a plan for all VMs for a short time. Null if none was found. */
+/** Searches a plan for all VMs for a short time. Null if no plan was found. */
 function findPlan({ random, deadlineMs }: Diagnosis, instance: Instance): Move[] | null {
   if (isSmall(instance)) {
     const result = exhaust(instance, 20_000, deadlineMs)
@@ -172,7 +170,7 @@ function listLimits(instance: Instance): InstanceLimit[] {
     ...[...groups].map((index): InstanceLimit => ({ kind: 'group', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'cpu', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'ram', index })),
-    // Lists the least important limits last, so that they stay in the core if they are needed.
+    // Lists evacuees last, so that they stay in the core if they are needed.
     ...evacuees.map((index): InstanceLimit => ({ kind: 'vm', index })),
   ]
 }

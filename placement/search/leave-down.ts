@@ -11,8 +11,9 @@ const workInAll = 12_000_000
 const runsPerVm = 60
 
 /**
- * Finds the first choice that has a plan, among choices that are no worse than the given one, with
- * the fewest migrations. `isExact`: each choice was decided, so that there is no better one.
+ * Finds the first choice of VMs to leave down that has a plan, of the choices that are no worse
+ * than the given one, and of equals the one with the fewest migrations. `isExact`: each choice was
+ * decided, so that there is no better one.
  */
 export function chooseUnplaced(
   instance: Instance,
@@ -30,7 +31,7 @@ export function chooseUnplaced(
     if (isUp(deadlineMs - 200)) return { best, isExact: false }
     const without = { ...instance, evacuees: evacuees.filter((vm) => !unplaced.includes(vm)) }
     const result = exhaust(without, maxStates, Math.min(deadlineMs, performance.now() + 1_000))
-    // Keeps the choice with the fewest migrations if several are equally good.
+    // Keeps the plan with the fewest migrations among equally good choices.
     if (result.kind === 'fewest' && (!best || isBetter(instance, { moves: result.moves, unplaced }, best)))
       best = { moves: result.moves, unplaced }
     if (result.kind === 'unknown') isExact = false
@@ -39,8 +40,8 @@ export function chooseUnplaced(
 }
 
 /**
- * Adds one VM after the other, the most important first, and of these the smallest. A VM
- * stays if it has a place and all earlier VMs keep theirs.
+ * Adds one VM after the other, the most important first, and the smallest first among equals. A VM
+ * stays in the plan if it gets a place and all earlier VMs keep theirs.
  */
 export function admitOneByOne(instance: Instance, random: () => number, deadlineMs: number): SearchResult {
   const { evacuees, priority, vmRam, hostRam, vmCpu, hostCpu, targets } = instance

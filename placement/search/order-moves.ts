@@ -4,16 +4,16 @@ import { buildCapacityState, type CapacityState, isUp, random, shuffle } from '.
 import type { Move } from './search.ts'
 
 /**
- * Steps before the search through every order of these moves is given up, and the most moves for
- * it.
+ * The most steps of a search through every order of moves. `maxMovesToTryAll`: the most moves for
+ * such a search.
  */
 const maxSteps = 20_000
 const maxMovesToTryAll = 14
-/** The most stops at a third host. Each stop costs a migration. */
+/** The most stops of VMs at a third host. Each stop costs a migration. */
 const maxDetours = 3
-/** Number of hosts that are tried for one stop. */
+/** Number of hosts that are tried for one stop of a VM. */
 const stopsTried = 4
-/** Number of tries that continue with any possible move, and the most stops of each try. */
+/** Number of tries that continue with any possible move. Below: the most stops in one try. */
 const greedyTries = 8
 const maxGreedyDetours = 10
 
@@ -26,8 +26,8 @@ type OrderSearch = {
   /** Running VMs that are not yet at their final host. */
   left: Set<number>
   /**
-   * States from which no order continues, by the VMs' places, with the number of stops that were
-   * left.
+   * States from which no order leads on, by the VMs' places, each with the number of stops that
+   * were left.
    */
   dead: Map<string, number>
   steps: number
@@ -36,9 +36,9 @@ type OrderSearch = {
 
 /**
  * Finds an order that leads to these final hosts: migrations first, then starts, which only use
- * capacity. Each VM goes directly to its final host or, if it cannot, by a third host. With few
- * moves, it finds an order with as few such stops as possible. Null if there is no such order, or
- * none was found.
+ * capacity. Each VM goes directly to its final host or, if that is impossible, by a third host.
+ * With few moves, finds an order with as few stops at third hosts as possible. Null if no order was
+ * found.
  */
 export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
   const moving = [...assignment].filter(([vm, to]) => instance.home[vm] !== to)
@@ -68,7 +68,7 @@ export function orderMoves(instance: Instance, assignment: Assignment, deadlineM
   return null
 }
 
-/** Continues with any possible move. If there is none, makes a stop that allows one. */
+/** Continues with any possible move. If no move is possible, makes a stop that allows one. */
 function goGreedily(all: OrderSearch): boolean {
   const { capacity, goal, left, done } = all
   const go = (vm: number, to: number) => {
@@ -115,7 +115,7 @@ function start({ capacity, done }: OrderSearch, vm: number, to: number): boolean
 function goOn(all: OrderSearch, detours: number): boolean {
   const { capacity, goal, left, dead, deadlineMs } = all
   if (left.size === 0) return true
-  // VMs that have to return differ between branches, so the hosts alone do not identify a state.
+  // Identifies a state by the place of each VM, because the VMs that return differ.
   const key = [...goal.keys()].map((vm) => `${vm}:${capacity.hostOf[vm]}`).join()
   if ((dead.get(key) ?? -1) >= detours) return false
   if (all.steps > maxSteps || isUp(deadlineMs)) return false
@@ -127,15 +127,14 @@ function goOn(all: OrderSearch, detours: number): boolean {
     isStuck = false
     if (step(all, vm, to, detours)) return true
   }
-  // Makes no stop if a VM can go directly.
+  // Makes a stop only if no VM can go directly to its final host.
   if (isStuck && detours > 0 && detour(all, detours)) return true
   dead.set(key, detours)
   return false
 }
 
 /**
- * Moves one VM that is in the way to a third host: a VM that continues from there, or one that
- * returns.
+ * Moves one VM that is in the way to a third host. The VM continues from there later, or returns.
  */
 function detour(all: OrderSearch, detours: number): boolean {
   const { instance, capacity, goal, left } = all
@@ -158,7 +157,7 @@ function detour(all: OrderSearch, detours: number): boolean {
     }
     for (const host of stops.slice(0, stopsTried)) {
       all.steps += 1
-      // A VM that returns moves twice.
+      // Counts two stops for a VM that returns, because it moves twice.
       if (step(all, vm, host, detours - (isGuest ? 2 : 1))) return true
     }
     if (isGuest) {

@@ -6,7 +6,7 @@ import { countMigrations, exhaust, type Incumbent, initialIncumbent, isSmall } f
 import { type Move, search } from './search.ts'
 import { findRoomShortage } from './shortage.ts'
 
-/** Fraction above which a host counts as too full. No other host may exceed it. */
+/** The fraction of its capacity above which a host is too full. No other host may exceed it. */
 const hotFraction = 0.9
 const maxRuns = 200
 
@@ -14,8 +14,8 @@ type RebalanceOptions = { deadlineMs: number; random: () => number; report: (inc
 
 /**
  * Repairs broken rules with few migrations, and moves VMs away from hosts that are more than 90 %
- * full if this works for all of them. `unplaced`: VMs that still break a rule. Makes no moves if no
- * rule is broken and no host is too full.
+ * full if this works for all of these hosts. `unplaced`: VMs that still break a rule. Makes no
+ * moves if no rule is broken and no host is too full.
  */
 export function rebalance(instance: Instance, { deadlineMs, random, report }: RebalanceOptions): Incumbent {
   const incumbent: Incumbent = {
@@ -35,8 +35,8 @@ export function rebalance(instance: Instance, { deadlineMs, random, report }: Re
 type RebalanceResult = { moves: Move[]; unplaced: number[] }
 
 /**
- * Finds the run after which the fewest rules are broken, and of these the one with the fewest
- * moves. Null if there is nothing to do.
+ * Finds the run of the search after which the fewest rules are broken, and of several the run with
+ * the fewest moves. Null if nothing has to be done.
  */
 function findBest(instance: Instance, random: () => number, untilMs: number): RebalanceResult | null {
   if (selectEvictions(instance, random, 0).length === 0) return null
@@ -74,7 +74,7 @@ function withHeadroom(instance: Instance): Instance {
   return { ...instance, hostRam: max(instance.hostRam), hostCpu: max(instance.hostCpu) }
 }
 
-/** Selects the VMs to move so that no rule is broken: the cheapest for each broken rule. */
+/** Selects VMs to move so that no rule is broken: for each broken rule the cheapest. */
 function selectEvictions(instance: Instance, random: () => number, noise: number): number[] {
   const { targets, vmRam, vmCpu, hostRam, hostCpu, movable, home } = instance
   const capacity = buildCapacityState(instance)
@@ -104,7 +104,7 @@ function selectEvictions(instance: Instance, random: () => number, noise: number
         size: shaken(size(vm)),
         covers: covers(vm),
       }))
-      // Prefers the smallest VM that is enough, or else the largest.
+      // Prefers the smallest VM that is enough for the repair, or else the largest VM.
       guests.sort((a, b) => Number(b.covers) - Number(a.covers) || (a.covers ? a.size - b.size : b.size - a.size))
       if (!guests[0]) break
       take(guests[0].vm)
@@ -113,7 +113,7 @@ function selectEvictions(instance: Instance, random: () => number, noise: number
   return chosen
 }
 
-/** Finds VMs on hosts that their rules forbid. */
+/** Finds VMs on hosts that the VMs' rules forbid. */
 function findMisplaced({ home, rule, allows, targets }: Instance): number[] {
   return home.flatMap((host, vm) => (host >= 0 && host < targets && !allows[rule[vm]!]![host] ? [vm] : []))
 }
@@ -121,7 +121,7 @@ function findMisplaced({ home, rule, allows, targets }: Instance): number[] {
 /**
  * Computes a lower bound on moves: from each host as many as free the excess, of each HA group all
  * members but one in a domain, and all VMs on forbidden hosts. One move may repair several broken
- * rules, so the largest number counts.
+ * rules, so the bound is the largest of these numbers.
  */
 function countFewestMoves(instance: Instance): number {
   return Math.max(countFromFullHosts(instance), countFromGroups(instance), findMisplaced(instance).length)
@@ -169,26 +169,26 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
   return sum
 }
 
-/** See `loss` in domain/placement.ts. */
+/** The outcome of the failure of one domain: see `loss` in domain/placement.ts. */
 export type FailureOutcome = Omit<Loss, 'name'>
 
 /**
  * Limits for few hosts: the most VMs that make room after a failure, of which every set is tried,
- * and the work for each number of them.
+ * and the work for each number of VMs.
  */
 const othersTried = 3
 const workPerCount = 30_000
 const triesWithout = 4
 const triesWithMoves = 400
-/** Work for each failure (hundredths of a second) and for all (tenths), in hosts and VMs. */
+/** Work for each failure (hundredths of a second) and for all (tenths): examined hosts and VMs. */
 const workPerFailure = 2_400_000
-/** Work for clusters of few hosts, for which every set was already tried by then. */
+/** Work per failure in clusters of few hosts, for which every set of VMs was already tried. */
 const workPerSmallFailure = 40_000
 const workInAll = 12_000_000
 
 /**
- * Assesses the N-1 state after these moves: what happens to the VMs of each set of targets that
- * fails, by number. A set that was not examined when the time was up is `not_found`.
+ * Assesses the N-1 state after these moves: what happens to the VMs if a set of targets fails, for
+ * each set. A set that was not examined in time is `not_found`.
  */
 export function assessSurvivability(
   instance: Instance,
@@ -217,8 +217,8 @@ function assessFailure(
   const short = findRoomShortage(instance)
   if (short) {
     const { ramMib, cpuMc, hosts } = short
-    // Leaves out a shortage of only some hosts, because it would seem to describe the cluster: more
-    // capacity elsewhere would not help.
+    // Leaves out a shortage of only some hosts: it would seem to describe the whole cluster, in
+    // which more capacity elsewhere would not help.
     return { outcome: 'not_found', ...(hosts.length === instance.targets && { lacks: { ramMib, cpuMc } }) }
   }
   for (let others = 0; others <= othersTried && isFewHosts(instance); others += 1) {
@@ -258,8 +258,8 @@ function searchWithMoves(instance: Instance, random: () => number, pool: SearchB
 }
 
 /**
- * Returns the cluster without some targets, whose VMs become evacuees. Evacuees of before can then
- * be moved like other VMs.
+ * Returns the cluster without some targets, whose VMs become evacuees. Former evacuees with a place
+ * can then be moved like other VMs.
  */
 function withoutHosts(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
   const { targets, hostRam, movable, evacuees } = instance

@@ -9,14 +9,14 @@ import { type Move, search } from './search.ts'
 const endPlacesWork = 1_500_000
 const lighterRuns = 300
 /**
- * The most work for each step, in examined hosts and in placed VMs. A step takes some tenths of a
- * second.
+ * The most work for each step of the refinement, in examined hosts and in placed VMs. A step takes
+ * some tenths of a second.
  */
 const lighterWork = 12_000_000
 const levelWork = 900_000
 
 /**
- * Improves a plan with as many migrations: first less memory moved, then hosts filled more evenly.
+ * Improves a plan without more migrations: first moves less memory, then fills hosts more evenly.
  * The result can still be executed.
  */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
@@ -57,7 +57,7 @@ function isLighter(instance: Instance, moves: Move[], than: Move[]): boolean {
 }
 
 /**
- * Changes the final hosts of moves as long as that fills hosts more evenly and every step can
+ * Changes the final hosts of moves as long as this fills hosts more evenly and every step can
  * begin.
  */
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
@@ -101,9 +101,7 @@ function shift({ vmRam, vmCpu }: Instance, { ram, cpu }: FreeRoom, vm: number, h
   cpu[host]! += sign * vmCpu[vm]!
 }
 
-/**
- * Returns how the sum of squares of both hosts' fullness changes if the VM ends on the other host.
- */
+/** Returns how the sum of squares of both hosts' fullness changes if the VM ends on `to`. */
 function changeInUnevenness(
   { hostRam, hostCpu, vmRam, vmCpu }: Instance,
   { ram, cpu }: FreeRoom,

@@ -4,44 +4,43 @@ import { buildCapacityState, type CapacityState, isUp, type SearchBudget } from 
 export type Move = { vm: number; from: number; to: number }
 
 /**
- * `moves` can be made one after the other. `unplaced` lists the evacuees that have no place after
- * them.
+ * `moves` can be made one after the other. `unplaced` lists the evacuees without a place after
+ * these moves.
  */
 export type SearchResult = { moves: Move[]; unplaced: number[] }
 
 type SearchOptions = {
   random: () => number
-  /** The size of random changes to scores. 0 for the greedy run. */
+  /** The size of the random changes to scores. 0 for the greedy run. */
   noise: number
-  /** The most moves of other VMs for a useful run. */
+  /** The most moves of VMs that are not evacuees. With more, a run is useless. */
   maxMigrations: number
   deadlineMs: number
-  /** The remaining work of all runs together. Without this budget, only time ends a run. */
+  /** The remaining work of all runs together. Without it, only time ends a run. */
   work?: SearchBudget
   /**
-   * Decides which of equally important VMs comes first: the largest, which is hardest to place, or
-   * the smallest, of which most fit.
+   * Decides which of equally important VMs comes first: the largest VM, which is hardest to place,
+   * or the smallest, because most small VMs fit.
    */
   first?: 'largest' | 'smallest'
 }
 
 /**
- * Most evictions that placing one VM may cost, tried in this order, so that cheap solutions come
- * first.
+ * The most evictions for placing one VM, tried in this order, so that cheap solutions come first.
  */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
 /**
- * Work of the start of a run, relative to examining one host. A unit takes equally long on clusters
- * of any size: 40,000 per millisecond.
+ * The work for the start of a run, as a multiple of examining one host. A unit of work takes
+ * equally long on clusters of any size: 40,000 units per millisecond.
  */
 const workPerRun = 2_000
 const workPerVm = 8
-/** Number of hosts, and of VMs per host, that are tried if trying all takes too long. */
+/** Numbers of hosts, and of VMs per host, that are tried if trying all takes too long. */
 const hostsTried = { first: Number.POSITIVE_INFINITY, deep: 8, inner: 3 }
 const vmsTried = { first: 14, inner: 6 }
 
-/** One run with its state and its moves so far. */
+/** One run of the search, with its state and its moves so far. */
 type SearchRun = {
   instance: Instance
   capacity: CapacityState
@@ -50,25 +49,25 @@ type SearchRun = {
   maxMigrations: number
   deadlineMs: number
   work: SearchBudget
-  /** The worth of a MiB of RAM and of a thousandth of a CPU. */
+  /** The worth of one MiB of RAM and of a thousandth of a CPU. */
   weight: { ram: number; cpu: number }
   moves: Move[]
   /** Number of moves of VMs that are not evacuees. */
   migrations: number
-  /** Hosts that are being cleared. No VM may go there meanwhile. */
+  /** Hosts that are being cleared, to which no VM may go until they are cleared. */
   closed: Uint8Array
 }
 
 /**
- * The task to clear a host for a VM: the depth of evictions, the most migrations in all, and the
- * number of VMs that are tried.
+ * The task to clear a host for a VM. `depth`: how deep evictions may follow from each other.
+ * `maxMigrations`: the most migrations in all. `breadth`: the number of VMs that are tried.
  */
 type Clearing = { vm: number; host: number; depth: number; maxMigrations: number; breadth: number }
 
 /**
  * Places the evacuees once, in the order of execution. Each partial state can be executed, so the
- * result has an order by construction. A VM that fits nowhere makes others move, which may again
- * make others move.
+ * result always has an order. A VM that fits nowhere makes other VMs move, which may again make
+ * others move.
  */
 export function search(instance: Instance, options: SearchOptions): SearchResult {
   const run = startRun(instance, options)
@@ -101,8 +100,8 @@ function startRun(instance: Instance, options: SearchOptions): SearchRun {
 }
 
 /**
- * Weighs a unit of each resource. The less of a resource is free in the cluster, the more it is
- * worth.
+ * Returns the worth of a unit of each resource. A resource is worth the more, the less of it is
+ * free in the cluster.
  */
 function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityState): { ram: number; cpu: number } {
   let [ram, cpu] = [1, 1]
@@ -113,7 +112,7 @@ function weighScarcity({ targets }: Instance, { freeRam, freeCpu }: CapacityStat
   return { ram: 1 / ram, cpu: 1 / cpu }
 }
 
-/** Sorts by importance, then by size. */
+/** Sorts evacuees by importance, then by size. */
 function sortEvacuees(run: SearchRun, first: 'largest' | 'smallest'): number[] {
   const { evacuees, priority } = run.instance
   const order = evacuees.map((vm) => ({ vm, size: shake(run, sizeOf(run, vm)) }))
@@ -137,7 +136,7 @@ function move(run: SearchRun, vm: number, to: number): void {
   if (from >= 0 && run.instance.movable[vm]) run.migrations += 1
 }
 
-/** Undoes all moves from this move on. */
+/** Undoes all moves from index `mark` on. */
 function undo(run: SearchRun, mark: number): void {
   while (run.moves.length > mark) {
     const { vm, from } = run.moves.pop() as Move
@@ -146,7 +145,7 @@ function undo(run: SearchRun, mark: number): void {
   }
 }
 
-/** Finds the host that this VM fills best. -1 if it fits nowhere. */
+/** Finds the host whose capacity this VM uses up best. -1 if the VM fits on no host. */
 function findTightest(run: SearchRun, vm: number): number {
   const { instance, capacity, weight, closed } = run
   const { targets, vmRam, vmCpu } = instance
@@ -166,8 +165,8 @@ function findTightest(run: SearchRun, vm: number): number {
 }
 
 /**
- * Lists hosts that may take the VM if enough others leave, the one that lacks the least capacity
- * first.
+ * Lists hosts that may take the VM if enough other VMs leave. The host that lacks the least
+ * capacity comes first.
  */
 function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
   const { instance, capacity, closed, weight } = run
@@ -187,7 +186,7 @@ function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
 }
 
 /**
- * Places a VM that fits nowhere by moving others. Returns false, with nothing changed, if this
+ * Places a VM that fits nowhere by moving other VMs. Returns false, without a change, if this
  * failed.
  */
 function placeByEvicting(run: SearchRun, vm: number): boolean {
@@ -209,7 +208,7 @@ function placeByEvicting(run: SearchRun, vm: number): boolean {
   return false
 }
 
-/** Moves other VMs until the VM fits on the host. Failed tries are not undone here. */
+/** Moves other VMs away until the VM fits on the host. Does not undo a failed try. */
 function clear(run: SearchRun, clearing: Clearing): boolean {
   const { vm, host, maxMigrations } = clearing
   run.closed[host] = 1
@@ -249,8 +248,8 @@ function evictOne(run: SearchRun, clearing: Clearing): boolean {
 }
 
 /**
- * Finds a place for an evicted VM. A member of the same HA group has to leave the failure domain,
- * not only the host.
+ * Finds a place for an evicted VM. An evicted member of the VM's HA group has to leave the failure
+ * domain, not only the host.
  */
 function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing): number {
   const { instance, capacity, closed } = run
@@ -265,8 +264,8 @@ function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing):
 }
 
 /**
- * Lists the VMs to move away from a host, the best first: a member of the same HA group, or else
- * the VM that alone frees enough and wastes least, or else the largest.
+ * Lists the VMs to move away from a host, the best first: a member of the VM's HA group; otherwise
+ * a VM that alone frees enough and wastes least; otherwise the largest VM.
  */
 function listEvictable(run: SearchRun, { vm, host, breadth }: Clearing): number[] {
   const { instance, capacity, weight } = run

@@ -2,15 +2,15 @@ import type { Loss } from '../../domain/placement.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState } from '../cluster/size-classes.ts'
 
-/** Hosts that together have too little capacity, whatever moves, and how much is missing. */
+/** Hosts that together lack capacity, whichever VMs move, and the amount that they lack. */
 type RoomShortage = NonNullable<Loss['lacks']> & { hosts: number[] }
 
-/** The most comparisons between sets of hosts. More take longer than the result is worth. */
+/** The most comparisons between sets of hosts. More would take longer than the result is worth. */
 const maxLooks = 400_000
 
 /**
- * Finds a sum that proves that there is no plan for all VMs: evacuees that may go only to some
- * hosts need more than those hosts have free and can free by moving VMs away. Tries all hosts, and
+ * Finds a sum that proves that no plan places all VMs: evacuees that may go only to some hosts need
+ * more capacity than those hosts have free and can free by moving VMs away. Tries all hosts, and
  * each set of hosts that a rule names. Null if no sum proves it.
  */
 export function findRoomShortage(instance: Instance): RoomShortage | null {
@@ -31,7 +31,7 @@ export function findRoomShortage(instance: Instance): RoomShortage | null {
     for (const [vm, host] of home.entries()) if (movable[vm] && hosts[host] && !staysWithin[rule[vm]!]) count(vm, -1)
     for (let host = 0; host < targets; host += 1) {
       if (!hosts[host]) continue
-      // A host over its capacity provides nothing.
+      // Counts no free capacity for a host over its capacity.
       ramMib -= Math.max(0, freeRam[host]!)
       cpuMc -= Math.max(0, freeCpu[host]!)
     }

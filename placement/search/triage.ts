@@ -12,23 +12,23 @@ import { askWhoStarts, bringHome, countColumns, startsAlone, wholeCluster } from
 /** Chooses which VMs to leave down if not all have a place. */
 
 const startsMs = 1_000
-/** The most columns of a model of the best starts in the complete cluster. */
+/** The most columns of a model that decides the best starts in the complete cluster. */
 const maxColumnsOfAll = 3_000
 const searchWork = 4_000_000
-/** Numbers of rounds that a plan may take. Long chains of moves may place one VM more. */
+/** The numbers of rounds that are tried. A long chain of moves may place one more VM. */
 const roundsTried = [2, 3, 4, 6, 8]
-/** Number of models of a few hosts. */
+/** The number of models of a few hosts that are solved. */
 const exchanges = 24
 const certifyMs = 1_500
 const sumMs = 400
 
 /**
- * Chooses which VMs to leave down. Cheap and certain methods come first, so that a plan is never
- * worse than starts alone, even with little time.
+ * Chooses which VMs to leave down. Cheap and certain methods come first, so that even with little
+ * time, a plan is never worse than starts alone.
  */
 export async function reduceUnplaced(given: SearchState): Promise<void> {
-  // Keeps time for a proof by sums, which is always tried. A solver searches prices only if time is
-  // left.
+  // Keeps time for a proof by sums, which is always tried. A solver searches prices only in the
+  // time that is left.
   const state = { ...given, deadlineMs: given.deadlineMs - Math.min(sumMs, remainingMs(given) * 0.05) }
   const { instance, random, mip, deadlineMs } = state
   await startWhatFits(state)
@@ -43,12 +43,12 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
-  // Tries the proof by prices again. Uses the engine only if it ended with a claim, because
-  // otherwise it may still be working on the previous model.
+  // Tries the proof by prices again. Uses the engine only if its last model ended with a claim,
+  // because otherwise it may still be working on that model.
   await certify(given, state.incumbent.triage && mip)
 }
 
-/** Checks whether prices prove that so many VMs must stay down. Without an engine, only by sums. */
+/** Whether prices prove that so many VMs must stay down. Without an engine, only by sums. */
 async function certify(state: SearchState, engine: SolverEngine | null): Promise<boolean> {
   const { instance, incumbent, deadlineMs } = state
   const limitMs = Math.min(certifyMs, Math.max(sumMs, remainingMs(state) * 0.2))
@@ -61,8 +61,8 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
 }
 
 /**
- * Searches the best starts with any final hosts, then plans with more and more rounds, until one
- * plan starts as many.
+ * Searches the best starts with any final hosts. Then searches plans with more and more rounds,
+ * until a plan reaches these starts.
  */
 async function chooseAmongAll(state: SearchState): Promise<void> {
   const { instance, mip } = state
@@ -92,7 +92,7 @@ async function chooseAmongAll(state: SearchState): Promise<void> {
   if (isBest()) recordTriage(state, 'engine')
 }
 
-/** Searches the most starts without moves, if VMs stay down. */
+/** Searches how to start the most VMs without migrations, if VMs stay down. */
 export async function startWhatFits(state: SearchState): Promise<void> {
   const { instance, mip } = state
   if (isComplete(state) || instance.evacuees.length * instance.targets > maxColumns) return
@@ -101,7 +101,7 @@ export async function startWhatFits(state: SearchState): Promise<void> {
   if (choice) recordChoice(state, choice.assignment, choice.started)
 }
 
-/** Records the starts of the evacuees if an order leads to these final hosts. */
+/** Records the starts of these evacuees if an order leads to these final hosts. */
 export function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
   const { instance, deadlineMs } = state
   const moves = orderMoves(instance, assignment, deadlineMs)

@@ -22,16 +22,16 @@ type MipQuestion = {
   instance: Instance
   mip: SolverEngine
   /**
-   * Milliseconds that end a slow solve on this machine. The limit of nodes ends it in the same way
-   * on all machines.
+   * Milliseconds after which a slow solve ends on this machine. `maxNodes` ends a solve at an equal
+   * point on all machines.
    */
   limitMs: number
   maxNodes: number
 }
 
 /**
- * Starts as many of these VMs as possible, priority by priority. Null if there is no answer in
- * time, or a VM that must keep a place has none.
+ * Starts as many of these VMs as possible, priority by priority. Null without an answer in time, or
+ * if a VM that must keep a place has none.
  */
 export async function askWhoStarts(
   { instance, mip, limitMs, maxNodes }: MipQuestion,
@@ -61,38 +61,38 @@ function sum(vms: readonly number[], worth: (vm: number) => number): number {
   return vms.reduce((total, vm) => total + worth(vm), 0)
 }
 
-/** Returns all movable VMs, on all hosts. */
+/** Returns a neighbourhood of all evacuees and movable VMs, on all hosts. */
 export function wholeCluster(instance: Instance): Neighbourhood {
   const room = buildCapacityState(instance)
   const kept = listMovable(instance)
   for (const vm of [...kept, ...instance.evacuees]) room.place(vm, -1)
-  // A VM that has to leave its host may also stay there, so it loses nothing without a place.
+  // Treats all evacuees as open, because one without a place may at worst stay on its host.
   return { room, kept, open: instance.evacuees, hosts: listTargets(instance) }
 }
 
-/** Returns the evacuees, while nothing else moves. */
+/** Returns a neighbourhood of only the evacuees, while no other VM moves. */
 export function startsAlone(instance: Instance): Neighbourhood {
   const room = buildCapacityState(instance)
   for (const vm of instance.evacuees) room.place(vm, -1)
   return { room, kept: [], open: instance.evacuees, hosts: listTargets(instance) }
 }
 
-/** Counts the columns of a model of all evacuees and these other VMs. */
+/** Counts the columns of a model of all evacuees and the given movers. */
 export function countColumns({ targets, evacuees }: Instance, movers: readonly number[]): number {
   return (movers.length + evacuees.length) * targets
 }
 
-/** Numbers of hosts that are examined together, in turn. */
+/** Numbers of hosts that are examined together, used in turn. */
 const nearHosts = [3, 3, 4]
 const visits = 90
-/** Number of rounds without a better answer after which there is usually none. */
+/** Number of rounds without a better answer after which usually no better one follows. */
 const maxVain = 25
 const visitNodes = 20
 
 /**
- * Finds final hosts with fewer VMs away from home, a few hosts at a time, for the VMs that start,
- * because solvers place VMs anywhere. `keep` gets each better answer and returns whether it has an
- * order. Once an answer has an order, an answer without one is dropped.
+ * Finds final hosts with fewer VMs away from home, a few hosts at a time, because solvers place VMs
+ * anywhere. `keep` gets each better answer, and returns whether it has an order. Once an answer has
+ * an order, an answer without an order is dropped.
  */
 export async function bringHome(
   { instance, mip, limitMs }: Pick<MipQuestion, 'instance' | 'mip' | 'limitMs'>,
@@ -113,7 +113,7 @@ export async function bringHome(
     if (away.length === 0) return
     const hosts = new Set<number>()
     const near = nearHosts[visit % nearHosts.length] as number
-    // Chooses hosts that belong together, because VMs of one of them have moved to another.
+    // Chooses hosts that belong together: VMs have moved from one of them to another.
     for (const [vm, host] of shuffle(away, random)) {
       if (hosts.size >= near) break
       if (hosts.size === 0 || hosts.has(host) || hosts.has(home[vm]!)) hosts.add(host).add(home[vm]!)
@@ -134,7 +134,7 @@ export async function bringHome(
     const isOrdered = keep(next)
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
-    // Accepts equally good final hosts, because they may lead to better ones.
+    // Accepts equally good final hosts too, because they may lead to better final hosts.
     end = next
     if (more < 0) vain = 0
   }

@@ -18,7 +18,7 @@ export const silence = z.looseObject({
 })
 const silenceWithId = silence.extend({ id: z.string().regex(/^[0-9A-Za-z-]{1,64}$/) })
 
-/** Parses a response. Throws SourceError if the response does not fit the schema. */
+/** Parses a response of Alertmanager. Throws SourceError if it does not fit the schema. */
 export function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
   const parsed = schema.safeParse(answer)
   if (!parsed.success) throw new SourceError('BAD_ANSWER', 'the response does not fit the Alertmanager API')
@@ -30,12 +30,12 @@ export function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
  * whether an alert is silenced.
  */
 const maxSilences = 10_000
-/** The most bytes of the list, which also has silences that ended in the last days. */
+/** The most bytes of a list of silences, which also has silences that ended in the last days. */
 const maxBytes = 16_000_000
 const maxNameChars = 200
 const maxMatcherBytes = 20_000
 
-/** Lists active and pending silences. The silences that end last come first. */
+/** Lists active and pending silences. Silences that end last come first. */
 export async function readSilences(ask: AskSource): Promise<Silence[]> {
   const all = parseAnswer(z.array(silenceWithId), await ask({ path: '/api/v2/silences', maxBytes }))
   const standing = all.filter(({ status }) => status.state !== 'expired')

@@ -12,8 +12,8 @@ import { tables } from './tables.ts'
 import { transactions } from './transactions.ts'
 
 /**
- * The named questions for database servers, the same for each product. Each question has a few
- * fixed statements, which run in a transaction that cannot write.
+ * The named questions for database servers. Each product has the same questions, each with a few
+ * fixed statements that run in a transaction that cannot write.
  */
 
 const postgresQuestions: readonly Question[] = [
@@ -30,7 +30,7 @@ const names = postgresQuestions.map(({ name }) => name) as [string, ...string[]]
 const find = (questions: readonly Question[], name: unknown): Question =>
   questions.find((each) => each.name === name) as Question
 
-/** Questions in the product's own form name the product. */
+/** Returns the questions in the form of a product. */
 const questionsOf = ({ product }: Record<string, unknown>): readonly Question[] =>
   product === 'MySQL' || product === 'MariaDB' ? mysqlQuestions : postgresQuestions
 

@@ -31,7 +31,7 @@ const postgresSql = `
   where w.pid is not null or a.pid in (select unnest(blockers) from waiting)
   order by a.xact_start nulls last limit ${maxSessions}`
 
-/** Before version 14, PostgreSQL does not show since when a session waits for a lock. */
+/** Selects no times of waiting: PostgreSQL before version 14 does not record them. */
 const withoutWaitstart = postgresSql.replace(
   /\s+to_char\(\(select min\(l\.waitstart\)[^\n]*as waits_since/,
   ' null as waits_since',
@@ -44,7 +44,7 @@ const preparedSql = `
 /** A session that waits for a lock or that blocks others. */
 export type LockNode = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }
 
-/** The pid 0, with which PostgreSQL reports a blocker without a session: a prepared transaction. */
+/** The pid 0, which PostgreSQL reports for a blocker without a session: a prepared transaction. */
 const preparedPid = 0
 
 export async function readBlocking(ask: AskDatabase): Promise<BlockingTree> {
@@ -55,7 +55,7 @@ export async function readBlocking(ask: AskDatabase): Promise<BlockingTree> {
   return toTrees(nodes, { prepared: isPrepared ? (await ask({ sql: preparedSql })).rows : [], unexplained: [] })
 }
 
-/** Arranges sessions as trees, each session below the session that it waits for. */
+/** Arranges sessions as trees. Each session is below the session for which it waits. */
 export function toTrees(
   found: readonly LockNode[],
   { prepared, unexplained }: Pick<BlockingTree, 'prepared' | 'unexplained'>,
@@ -87,8 +87,8 @@ function toNode(row: SqlRow): LockNode {
 }
 
 /**
- * Chooses one session of each circle that has no root. The server ends one session of such a circle
- * after deadlock_timeout.
+ * Chooses one session of each deadlock, which has no root. The server ends one session of a
+ * deadlock after deadlock_timeout.
  */
 function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNode>): number[] {
   const below = (from: readonly number[]) => {
@@ -106,7 +106,7 @@ function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNod
   return found
 }
 
-/** Builds one tree. A session that waits for several sessions appears once below each. */
+/** Builds one tree. A session that waits for several sessions appears once below each of them. */
 function toTree(rootPid: number, nodes: ReadonlyMap<number, LockNode>): BlockingTree['roots'][number] {
   const tree: { depth: number; text: string }[] = []
   const seen = new Set<number>([rootPid])

@@ -13,8 +13,8 @@ import { SourceError, type SourceErrorCode } from '../kind.ts'
 export type AskDatabase = (statement: SqlStatement) => Promise<SqlAnswer>
 
 /**
- * Connects to a server with the source's reading credential, which is read for each question and
- * kept in this process.
+ * Connects to a server with the source's credential for reading. The credential is read for each
+ * statement and kept in this process.
  */
 export const connectDatabase =
   (source: Source, directory: string): AskDatabase =>
@@ -30,8 +30,8 @@ export const connectDatabase =
   }
 
 /**
- * Cleanses the texts of a row, because even names of programs may hold a password. A statement
- * keeps its quotes until its values are hidden.
+ * Cleanses the texts of a row, because even the name of a program may contain a password. Leaves
+ * the text of a statement as it is: the values in it are hidden later, by its quotes.
  */
 const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =>
   Object.fromEntries(
@@ -41,7 +41,7 @@ const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =
     ]),
   )
 
-/** Converts a server's error to a source's error, with the remedy. */
+/** Converts a server's error to a SourceError, with the remedy. */
 function toSourceError(source: Source, { code, state }: DatabaseError, message: string): SourceError {
   const { name, timeoutSeconds } = source
   const say = (word: SourceErrorCode, text: string) => new SourceError(word, `${name} ${text}`)

@@ -10,8 +10,8 @@ import { describeSession, type SqlRow } from './sessions.ts'
 import { perSecond, readTwice } from './twice.ts'
 
 /**
- * A server's databases: size, age against wraparound, deadlocks, temporary files, and the settings
- * that bound them.
+ * The databases of a server: size, age against wraparound, deadlocks, temporary files, and the
+ * settings that limit these.
  */
 
 const databasesSql = `
@@ -32,8 +32,8 @@ const watchMs = 4_000
 const everyMs = 250
 
 /**
- * Finds sessions that wait for each other. The server ends one of them after deadlock_timeout, and
- * only the server's log names them.
+ * Watches for a deadlock: sessions that wait for each other. The server ends one session after
+ * deadlock_timeout, and only the server's log then names them.
  */
 async function watchCircles(ask: AskDatabase): Promise<string[]> {
   const until = performance.now() + watchMs
@@ -47,7 +47,7 @@ async function watchCircles(ask: AskDatabase): Promise<string[]> {
 }
 
 /**
- * Number of transaction ids after which the server refuses writes
+ * The age in transaction ids at which the server refuses writes
  * (https://www.postgresql.org/docs/current/routine-vacuuming.html).
  */
 const wraparoundAt = 2_147_483_647 - 3_000_000

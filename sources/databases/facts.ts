@@ -7,7 +7,7 @@ import type { ShownSession } from './sessions.ts'
 
 /**
  * Facts about a database server for the first turn of an investigation. Each line names one
- * remarkable state that the server has now. At most 1 kB.
+ * remarkable state of the server now. At most 1 kB.
  */
 
 const maxFacts = 8
@@ -23,7 +23,7 @@ export async function readFacts(ask: AskDatabase, reader: ServerReader): Promise
   const { long, prepared } = await reader.readTransactions(ask)
   const remarks = await reader.readRemarks(ask)
   const { server } = await ask({ sql: 'select 1' })
-  // Sessions of a blocking tree are already listed in the tree.
+  // Leaves out sessions that the lines about blocked sessions already describe.
   const isTold = ({ pid, state }: ShownSession) =>
     state.endsWith('waits for a lock') || blocking.roots.some(({ root }) => root?.pid === pid)
   const isLong = (each: (typeof long)[number]) => each.openSeconds >= longSeconds && !isTold(each)
@@ -42,7 +42,7 @@ export async function readFacts(ask: AskDatabase, reader: ServerReader): Promise
   return { facts: fitFacts(facts.filter((each) => each !== null)) }
 }
 
-/** Keeps the first whole facts within the limit. */
+/** Keeps the first facts that fit into the limit. A long fact is cut. */
 function fitFacts(facts: readonly string[]): string[] {
   const kept: string[] = []
   for (const fact of facts.slice(0, maxFacts)) {

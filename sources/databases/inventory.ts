@@ -1,7 +1,7 @@
 import type { ListedDatabase } from '../../domain/listed-database.ts'
 import type { AskDatabase } from './connect.ts'
 
-/** Describes the server for the registry: product, replication source and databases. */
+/** Describes a database server for the registry: product, replication source and databases. */
 
 const maxDatabases = 30
 

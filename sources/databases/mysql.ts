@@ -41,7 +41,7 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
   async probe(ask) {
     const { server } = await ask({ sql: 'select 1' })
     const { role } = await readReplication(ask)
-    // Tests the right PROCESS: without it, a login sees only its own sessions, and not this list.
+    // Tests the right PROCESS, without which this query fails.
     await ask({ sql: 'select count(*) as count from information_schema.innodb_trx' })
     return `the server answers: ${server.product} ${server.version}, a ${role}`
   },

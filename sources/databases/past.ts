@@ -1,25 +1,25 @@
 import type { StatementCount, StatementCounts, StatementSnapshot } from '../../domain/statement-snapshot.ts'
 
 /**
- * Costs of statements a week ago, from two snapshots of counters. In the first week, the oldest
- * snapshots are used.
+ * The costs of statements on a day a week ago, from two snapshots of counters. In the first week,
+ * the oldest snapshots are used.
  */
 
 const hourMs = 3_600_000
 const weekMs = 7 * 24 * hourMs
-/** Minimum time between two snapshots that describe a day. */
+/** The minimum time between the two snapshots that describe a day. */
 const apartMs = 6 * hourMs
 
 /**
- * The earlier cost of one statement. `callsAnHour` is absent if it is unknown how long the calls
- * were counted.
+ * The earlier cost of one statement. `callsAnHour` is absent if it is unknown for how long the
+ * calls were counted.
  */
 export type PastCost = { meanMs: number; touchedACall: number; callsAnHour?: number }
 
 type Past = {
-  /** The day that is compared, or why no day is compared, as one clause. */
+  /** A clause that names the compared day, or the reason why no day is compared. */
   against: string
-  /** Returns the earlier cost of a statement. Null if nothing is compared. */
+  /** Returns the earlier cost of a statement by its key. Null if no day is compared. */
   of: ((key: string) => PastCost | 'not called' | 'not kept') | null
 }
 
@@ -28,8 +28,8 @@ const day = (iso: string) => iso.slice(0, 10)
 const minute = (iso: string) => `${iso.slice(0, 16).replace('T', ' ')} UTC`
 
 /**
- * Compares with a snapshot of seven days ago, or with the oldest snapshot of the same counters.
- * `snapshots` are of one source, in any order.
+ * Finds the earlier costs: of seven days ago, or of the oldest snapshot that the present counters
+ * continue. `snapshots` are of one source, in any order.
  */
 export function findPast(now: StatementCounts, snapshots: readonly StatementSnapshot[], nowMs: number): Past {
   const sorted = snapshots.toSorted((a, b) => Date.parse(a.takenAt) - Date.parse(b.takenAt))
@@ -39,7 +39,7 @@ export function findPast(now: StatementCounts, snapshots: readonly StatementSnap
   if (end !== null) return none(`nothing: ${end}`)
   const began = sorted.findLastIndex((each, at) => at + 1 < sorted.length && findEnd(sorted[at + 1]!, each) !== null)
   const same = sorted.slice(began + 1)
-  // Takes the newest snapshot that is a week old. The daily rounds are not exact to the second.
+  // Takes the newest snapshot that is about a week old, because the rounds are not exact.
   const from = same.findLast(({ takenAt }) => nowMs - Date.parse(takenAt) >= weekMs - apartMs) ?? same[0]!
   const until = same.find(({ takenAt }) => Date.parse(takenAt) - Date.parse(from.takenAt) >= apartMs)
   const isWeek = nowMs - Date.parse(from.takenAt) >= weekMs - apartMs
@@ -49,7 +49,7 @@ export function findPast(now: StatementCounts, snapshots: readonly StatementSnap
   return { against: until ? against : `${against}: with all before it`, of: compareBetween(from, until ?? null) }
 }
 
-/** Returns why the later counters do not continue the earlier ones. Null if they do. */
+/** Returns why the later counters do not continue the earlier counters. Null if they do. */
 function findEnd(later: StatementCounts, earlier: StatementSnapshot): string | null {
   if (later.server !== earlier.server) return `another server has answered since ${day(earlier.takenAt)}`
   if (later.version !== earlier.version)
@@ -64,7 +64,7 @@ function findEnd(later: StatementCounts, earlier: StatementSnapshot): string | n
 
 /**
  * Whether most statements of both snapshots have lower counts, which means that the counters were
- * reset. The server drops single statements, which then begin at zero again.
+ * reset. A server also drops single statements, which are then counted again from zero.
  */
 function hasFallen(later: readonly StatementCount[], earlier: readonly StatementCount[]): boolean {
   const before = new Map(earlier.map((each) => [each.key, each.calls]))
@@ -73,7 +73,7 @@ function hasFallen(later: readonly StatementCount[], earlier: readonly Statement
 }
 
 /**
- * Compares costs between two snapshots. If there is only one, uses the costs up to this snapshot.
+ * Computes the costs between two snapshots. With only one snapshot, computes the costs up to it.
  */
 function compareBetween(from: StatementSnapshot, until: StatementSnapshot | null): Past['of'] {
   const earlier = new Map(until ? from.counts.map((each) => [each.key, each]) : [])
@@ -88,11 +88,11 @@ function compareBetween(from: StatementSnapshot, until: StatementSnapshot | null
     const isNew = until !== null && !start && from.isWhole
     const since = start && end.calls >= start.calls && end.ms >= start.ms ? start : null
     const calls = end.calls - (since?.calls ?? 0)
-    // Uses the earlier cost of the statement if the statement was not called on that day.
+    // Uses the statement's total cost if the statement was not called between the snapshots.
     const [cost, base] = calls > 0 ? [calls, since] : [end.calls, null]
     if (cost <= 0) return 'not called'
-    // The counting time is unknown if the statement began at zero again, or may have been missing
-    // in the first snapshot.
+    // Whether the counting time is known. It is not if the statement began at zero again, or if the
+    // first snapshot may have left it out.
     const isTimed = hours !== null && hours > 0 && (until === null || since !== null || isNew)
     return {
       meanMs: (end.ms - (base?.ms ?? 0)) / cost,

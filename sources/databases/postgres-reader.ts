@@ -92,8 +92,8 @@ function sayServer({
 }
 
 /**
- * Returns the bytes that this replica has not replayed; for a primary, the bytes that its replica
- * furthest behind has not replayed.
+ * Returns the bytes that this replica has not replayed. For a primary, returns the bytes of the
+ * replica that is furthest behind.
  */
 function findLag({ role, standbys, replica }: Replication): number | null {
   if (role === 'replica') return Number(replica?.received_not_replayed_bytes ?? 0)

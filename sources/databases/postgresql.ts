@@ -11,7 +11,7 @@ import { findExcessRights, sayExcess } from './query-rights.ts'
 import { readState } from './state.ts'
 import { countStatements } from './statements.ts'
 
-/** The oldest supported major version. Older versions lack the views that are read. */
+/** The oldest supported major version. Older versions lack views that Nightshift reads. */
 const oldestMajor = 10
 
 export const postgresql: SourceKind = defineSourceKind<AskDatabase>({

@@ -3,8 +3,8 @@ import type { SqlNames } from '../../safety/sql/postgres-names.ts'
 import type { AskDatabase } from './connect.ts'
 
 /**
- * Looks up a statement's names on its server. The judge knows built-in functions, operators and
- * views by name, but a site may have code that writes under the same names.
+ * Looks up the names in a statement on its server. The judge knows built-in functions, operators
+ * and views by name, but a site may have code with the same names that writes.
  */
 
 /** Selects objects outside of extensions, because an extension's names mean the same everywhere. */
@@ -13,9 +13,7 @@ const isOfSite = (catalogue: string, oid: string): string =>
 
 const texts = (at: number): string => `(select json_array_elements_text($${at}::json))`
 
-/**
- * Looks up the names: $1 relations, $2 functions, $3 names behind a dot, $4 operators, $5 types.
- */
+/** Looks up names: $1 relations, $2 functions, $3 names behind a dot, $4 operators, $5 types. */
 const catalogueSql = `
   with recursive named as (
     select distinct to_regclass(r)::oid as oid from json_array_elements_text($1::json) r where to_regclass(r) is not null),
@@ -88,13 +86,13 @@ const catalogueSql = `
 
 export type SiteColumn = { relation: string; column: string; type: string }
 /**
- * `views` holds the texts of the site's views. `plain` lists columns that hold no text under any
- * name.
+ * `views` has the definitions of the site's views. `plain` lists columns that contain no text under
+ * any name.
  */
 type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[]; plain: string[] }
 
 /**
- * Looks up the names, and refuses the statement if one of them is an object of the site that may
+ * Looks up the names. Refuses the statement if a name belongs to an object of the site that may
  * write.
  */
 export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {

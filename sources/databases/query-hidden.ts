@@ -4,8 +4,7 @@ import type { SiteColumn } from './query-catalogue.ts'
 import { maskLiterals } from './statement.ts'
 
 /**
- * Hides values in rows: columns with names of credentials, and values within statements of other
- * sessions.
+ * Hides values in rows: of columns with names of credentials, and in statements of other sessions.
  */
 
 /**
@@ -33,7 +32,7 @@ export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): 
     .join(', ')}`
 }
 
-/** Finds searches in JSON fields that do not name the field. */
+/** Returns why a statement is refused that searches JSON fields without naming the field. */
 function findSearch({ jsonSearches }: SqlNames, columns: readonly SiteColumn[]): string | null {
   const { operators, subscripts, all } = jsonSearches
   if (all !== null)
@@ -44,23 +43,23 @@ function findSearch({ jsonSearches }: SqlNames, columns: readonly SiteColumn[]):
 }
 
 /**
- * `statements`: the response may show statements of sessions and source code of functions. `plan`:
- * the response is a query plan.
+ * The kind of a response. `statements`: it may show statements of sessions and source code of
+ * functions. `plan`: it is a query plan.
  */
 export type ShownAs = 'rows' | 'statements' | 'plan'
 
-/** Returns the shown form of a cell. */
+/** Returns the form in which a cell is shown. */
 export function hideCell(value: unknown, column: string, as: ShownAs): unknown {
   if (value === null || typeof value === 'boolean') return value
   if (isSecretName(column)) return '[hidden]'
   if (typeof value !== 'string') return value
   if (nodeTree.test(value)) return '[hidden]'
-  // Hides all values, because conditions of a plan may also come from views and policies.
+  // Hides all values, because the conditions in a plan may also come from views and policies.
   if (as === 'plan') return hideAddresses(value.replace(/'(?:[^']|'')*'?/g, '?'))
   return hideAddresses(hideElements(hidePairs(hideJson(value, as) ?? hideStatement(value, as))))
 }
 
-/** Hides the values in a text that is a statement, from the beginning of the statement on. */
+/** Hides the values in a text that contains a statement, from the statement's beginning on. */
 function hideStatement(given: string, as: ShownAs): string {
   if (dateBounds.test(given)) return given
   const text = given.replace(bytes, (run, digits: string) => {
@@ -71,17 +70,17 @@ function hideStatement(given: string, as: ShownAs): string {
   return start === null ? text : text.slice(0, start) + maskLiterals(text.slice(start), 'postgres')
 }
 
-/** Bytes in PostgreSQL's hexadecimal format. */
+/** Matches bytes in PostgreSQL's hexadecimal format. */
 const bytes = /\\+x((?:[0-9a-f]{2})+)/g
 
 const looksLikeStatement =
   /['$]|\b(?:select|insert|update|delete|merge|with|values|copy|call|execute|set|alter|create|grant|do|begin)\s/i
 
-/** The bounds of a partition by time or number. */
+/** Matches the bounds of a partition by time or number, which are no secret. */
 const dateBounds =
   /^FOR VALUES FROM \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\) TO \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\)$/
 
-/** Hides the password in an address, and in a list of words for libpq. */
+/** Hides passwords in addresses and in connection strings of libpq. */
 const hideAddresses = (text: string): string =>
   text
     .replace(/\b([a-z][a-z0-9+.-]{1,20}:\/\/[^\s:@/'"]{0,100}):[^\s@/'"]{1,200}@/gi, '$1:[hidden]@')
@@ -91,8 +90,8 @@ const hideAddresses = (text: string): string =>
     )
 
 /**
- * Hides values of secret keys in a part of a JSON text. The JSON may be a string of another JSON
- * text, with escaped quotes.
+ * Hides values of secret keys in a part of a JSON text. The JSON may be inside a string of another
+ * JSON text, with escaped quotes.
  */
 const hidePairs = (text: string): string =>
   text.replace(
@@ -103,7 +102,7 @@ const hidePairs = (text: string): string =>
         : pair,
   )
 
-/** Hides secret values in elements and attributes of XML, and in words with a quoted value. */
+/** Hides secret values in elements and attributes of XML, and quoted values of secret names. */
 const hideElements = (text: string): string =>
   text
     .replace(/<([\w:.-]{1,60})([^<>]{0,400})>[^<]*(?=<\/\1|$)/g, (element, name: string, more: string) =>
@@ -114,7 +113,7 @@ const hideElements = (text: string): string =>
     )
 
 /**
- * Hides credential fields and values of statements in a JSON text. A text without them stays
+ * Hides values of credential fields and of statements in a JSON text. A text without either stays
  * unchanged. Null for a text that is not JSON.
  */
 function hideJson(text: string, as: ShownAs): string | null {

@@ -9,7 +9,7 @@ import type { AskDatabase } from './connect.ts'
  * one unit.
  */
 const maxCost = 1_000_000
-/** The most rows in any part of the plan. */
+/** The most rows that the server estimates for any part of the plan. */
 const maxRows = 10_000_000
 /**
  * The most bytes that one part of the plan keeps before it returns rows, for example for sorts,
@@ -29,8 +29,8 @@ type PlanNode = {
 export type Estimate = { cost: number; rows: number }
 
 /**
- * Returns the estimate, and the reason if the statement may not run. The judge has already passed
- * `sql`.
+ * Returns the server's estimate, with the reason if the statement may not run. The judge has
+ * already passed `sql`.
  */
 export async function readEstimate(
   ask: AskDatabase,

@@ -1,8 +1,8 @@
 import type { AskDatabase } from './connect.ts'
 
 /**
- * Rights of a login beyond reading. With any of them, no statement of a model is sent. The page
- * Health shows them.
+ * Rights of a login beyond reading. If the login has any of them, no statement of a model is sent.
+ * The page Health shows these rights.
  */
 
 const powers = `'pg_write_all_data', 'pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_checkpoint',
@@ -23,7 +23,7 @@ const rightsSql = `
     has_database_privilege(current_database(), 'create') as creates
   from pg_roles me where me.rolname = current_user`
 
-/** Lists these rights in words, each with its object. Empty if the login can only read. */
+/** Lists the login's rights beyond reading in words, each with its object. */
 export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
   const { rows } = await ask({ sql: rightsSql })
   const [row = {}] = rows
@@ -41,6 +41,6 @@ export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
   ].filter((each) => typeof each === 'string')
 }
 
-/** Writes one sentence about these rights for Health and for a refusal. */
+/** Writes one sentence about rights beyond reading, for Health and for a refusal. */
 export const sayExcess = (found: readonly string[]): string =>
   `this login may write (${found.slice(0, 3).join('; ')}): use the grants of "nightshift sources rights postgresql"`

@@ -23,14 +23,14 @@ const maxRows = 100
 const maxColumns = 40
 const maxCellCharacters = 2_000
 
-/** The option of a source that allows statements of models, with its only value. */
+/** The option of a source with which an admin allows statements of models. */
 export const queryOption = { query: z.literal('allowed').optional() }
 
 const howToAllow = (source: string): string =>
   `${source} answers only ask_database; an admin may allow statements: nightshift sources add ${source} … --option query=allowed`
 
 /**
- * Judges one reading statement by its text. For an almost valid statement it returns the valid
+ * Judges one reading statement by its text. For an almost valid statement, also returns the valid
  * form.
  */
 function judgeStatement(given: string): QueryVerdict {
@@ -54,7 +54,7 @@ function findReason(sql: string): string | null {
 
 const withoutEnd = (sql: string): string => sql.replace(/[\s;]+$/, '')
 
-/** Lists forms of the statement without the parts that execute, lock or add a second statement. */
+/** Lists forms of the statement without the parts that execute it, lock rows or add a statement. */
 function* listBounded(sql: string): Generator<string> {
   yield sql.replace(/^(\s*explain\s*)(?:\((?:[^()]*,)?\s*analyze\b[^()]*\)|analyze\b(?:\s+verbose\b)?)/i, '$1')
   yield sql.replace(/\s+for\s+(?:no\s+key\s+)?(?:key\s+)?(?:update|share)(?:\s+(?:nowait|skip\s+locked))?\s*$/i, '')
@@ -140,7 +140,7 @@ async function readStatement(ask: AskDatabase, given: string): Promise<ToolReadi
   return fold(answer, { as: followed ? 'statements' : 'rows', estimate: plan.estimate })
 }
 
-/** Reports that a guard in the statement ended the statement. */
+/** Refuses with the reason if a guard in the statement ended the statement. */
 function sayGuard(error: unknown): never {
   const state = /\((\w{5})\)$/.exec(String((error as Error).message))?.[1]
   if (state === hiddenState)
@@ -175,7 +175,7 @@ function fold(answer: Awaited<ReturnType<AskDatabase>>, { as, estimate }: Asked)
       .map((row) => JSON.stringify(Object.fromEntries(row.map((cell, at) => [columns[at]!, cell]))))
       .join('\n'),
     isEmpty: shown.length === 0,
-    // The result is partial, because a row that was not read may be the searched one.
+    // Marks the result as partial, because the searched row may be among the unread rows.
     ...(answer.isCut && { isCut: true, isPartial: true }),
   }
 }

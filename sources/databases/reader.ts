@@ -8,7 +8,7 @@ export type ServerReader = {
   readConnections(ask: AskDatabase): Promise<Connections>
   readTransactions(ask: AskDatabase): Promise<OpenTransactions>
   readReplication(ask: AskDatabase): Promise<SaidReplication>
-  /** Further remarkable facts about the server now, each as a sentence. */
+  /** Returns further remarkable facts about the present state of the server, each as a sentence. */
   readRemarks(ask: AskDatabase): Promise<string[]>
 }
 
@@ -22,7 +22,7 @@ export type BlockingTree = {
     tree: { depth: number; text: string }[]
   }[]
   prepared: SqlRow[]
-  /** Sessions that wait for a lock whose holder the server does not list. */
+  /** Sessions that wait for a lock. The server does not list the holder of the lock. */
   unexplained: string[]
   whole: string
 }
@@ -41,7 +41,7 @@ export type OpenTransactions = { long: LongTransaction[]; prepared: SqlRow[]; va
 
 export type SaidReplication = {
   role: DatabaseState['role']
-  /** Remarkable facts, each as a sentence. */
+  /** Remarkable facts about replication, each as a sentence. */
   facts: string[]
   parts: DatabaseState['replication']
   lagBytes: number | null

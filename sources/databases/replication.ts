@@ -7,8 +7,8 @@ import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 
 /**
- * Replication of PostgreSQL: what a primary sends and its slots, or what a replica receives and
- * replays, and its delays.
+ * Replication of PostgreSQL, with its delays. For a primary: its replicas and slots. For a replica:
+ * what it receives and replays.
  */
 
 const roleSql = 'select pg_is_in_recovery() as replica'
@@ -21,8 +21,8 @@ const standbysSql = `
   from pg_stat_replication order by not_replayed_bytes desc nulls first limit 20`
 
 /**
- * `restart_lsn` is the position from which a slot keeps WAL. On a replica it is compared with the
- * received position.
+ * Selects replication slots. `restart_lsn` is the position from which a slot keeps WAL. A replica
+ * compares it with the received position.
  */
 const slotsSql = (isReplica: boolean, major: number): string => `
   select slot_name as slot, slot_type as type, plugin, database, active, active_pid,

@@ -2,11 +2,11 @@ import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { SqlValue } from '../../clients/databases/server.ts'
 import { hideLiterals } from './statement.ts'
 
-/** Rows of a database server's sessions, as all queries about sessions read them. */
+/** Sessions of a database server, in the form that all queries about sessions use. */
 
 export type SqlRow = Record<string, SqlValue>
 
-/** The identity, user, age and activity of a session. Values of its statement are removed. */
+/** The identity, user, age and activity of a session. The values in its statement are hidden. */
 export type ShownSession = {
   pid: number
   /** The beginning of the session, which identifies the session together with the pid. */

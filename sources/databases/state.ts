@@ -2,7 +2,7 @@ import type { DatabaseState } from '../../domain/database-state.ts'
 import type { AskDatabase } from './connect.ts'
 import type { ServerReader } from './reader.ts'
 
-/** A server for its page. */
+/** Reads the present state of a database server for its page. */
 
 const maxTransactions = 10
 /** Transactions up to this age in seconds are normal. */

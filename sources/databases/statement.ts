@@ -2,9 +2,9 @@ import { redact } from '../../safety/redact.ts'
 import { cutText } from '../kind.ts'
 
 /**
- * Removes values from a statement, because people and models may read what a session does, but not
- * to whose data. Removes strings, numbers and comments. Where a quote may be read in two ways, the
- * rest of the statement is removed.
+ * Hides the values in a statement: people and models may read what a session does, but not whose
+ * data it reads. Removes strings, numbers and comments. Where a quote may be read in two ways,
+ * removes everything behind the quote.
  */
 
 const maxCharacters = 200
@@ -16,7 +16,7 @@ const settingList = /(?<=^\s*set\s[^;]*)(:?=\s*)[^\s;,)]+/gi
 export const hideLiterals = (sql: string, dialect: 'postgres' | 'mysql'): string =>
   cutText(maskLiterals(sql, dialect), maxCharacters)
 
-/** Removes the values of a statement without shortening it. */
+/** Hides the values in a statement, without shortening the statement. */
 export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
   const text = sql.slice(0, 20_000)
   let shown = ''
@@ -40,17 +40,17 @@ export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
   )
 }
 
-/** Names of types that may precede a quote. */
+/** Names of types that may stand directly before a quote. */
 const typed = /^(?:date|time|timestamp|timestamptz|interval|text|jsonb?|uuid|inet)$/i
 
-/** Returns the shown text at this position, and where it ends. Null if the end is uncertain. */
+/** Returns the shown text at this position, and its end. Null if the end is uncertain. */
 function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step | null {
   const rest = text.slice(at)
   const isMysql = dialect === 'mysql'
   const comment = readComment(rest, isMysql)
   if (comment === null) return null
   if (comment !== undefined) return step(at, comment, ' ')
-  // MySQL has dollar quotes since version 9.
+  // Matches a dollar quote, which MySQL has too since version 9.
   const tag = /^\$(?:[A-Za-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$/u.exec(rest)?.[0]
   if (tag !== undefined) {
     const close = text.indexOf(tag, at + tag.length)
@@ -61,7 +61,7 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
   const name = (isMysql ? /^`(?:[^`]|``)*`/ : /^"(?:[^"]|"")*"/).exec(rest)?.[0]
   if (name !== undefined) return step(at, name, name)
   const word = /^[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*/u.exec(rest)?.[0]
-  // A word directly before a quote means that an earlier quote is missing.
+  // Gives up at any other word directly before a quote, because an earlier quote must be missing.
   if (word !== undefined) return rest[word.length] === "'" && !typed.test(word) ? null : step(at, word, word)
   const parameter = /^\$\d+/.exec(rest)?.[0]
   if (parameter !== undefined) return step(at, parameter, '?')
@@ -81,12 +81,12 @@ function readComment(rest: string, isMysql: boolean): string | null | undefined 
     if (rest.startsWith('--')) return /^--[^\n\r]*/.exec(rest)?.[0]
     return rest.startsWith('/*') ? readNested(rest) : undefined
   }
-  // MySQL reads two dashes without a space behind them as arithmetic.
+  // Requires a space behind two dashes, which MySQL otherwise reads as arithmetic.
   const line = /^(?:#|--(?=[\s\p{Cc}]|$))[^\n]*/u.exec(rest)?.[0]
   if (line !== undefined) return line
   const block = /^\/\*[\s\S]*?(?:\*\/|$)/.exec(rest)?.[0]
-  // The server executes `/*!` depending on its version. A quote or comment inside may reach beyond
-  // the end of this comment.
+  // Gives up at a `/*!` comment with a quote or comment inside, which may reach beyond its end. The
+  // server executes such a comment depending on its version.
   return block !== undefined && /^\/\*M?!/i.test(block) && /['"`#]|--|.\/\*/s.test(block) ? null : block
 }
 
@@ -105,8 +105,8 @@ type Step = { shown: string; end: number }
 const step = (at: number, text: string, shown: string): Step => ({ shown, end: at + text.length })
 
 /**
- * Reads a string to its end. Null if a backslash precedes a quote, because servers read this
- * differently.
+ * Reads a string to its end. Null if a backslash precedes a quote, because servers differ in
+ * reading it.
  */
 function readString(text: string, at: number, opening: string, hasEscapes: boolean): Step | null {
   const quote = opening.at(-1)

@@ -10,21 +10,21 @@ import type { SqlRow } from './sessions.ts'
 import { hideLiterals } from './statement.ts'
 import { type Counted, readTwice } from './twice.ts'
 
-/** The most expensive statements by pg_stat_statements: now, and a week ago. */
+/** The most expensive statements by pg_stat_statements, with their costs now and a week ago. */
 
 const maxCounted = 1_000
 const maxShown = 12
 /** Number of statement texts that a snapshot keeps. */
 const maxTexts = 20
 
-/** Counters of all statements. Before version 13 the column was named `total_time`. */
+/** Selects the counters of statements. Before version 13, the column of times is `total_time`. */
 const countersSql = (major: number): string => `
   select s.userid::text || ' ' || s.dbid::text || ' ' || s.queryid::text as key, s.queryid::text as id,
     s.calls, s.rows, s.${major >= 13 ? 'total_exec_time' : 'total_time'} as total_ms, s.temp_blks_written as temp_blocks,
     s.shared_blks_hit + s.shared_blks_read + s.local_blks_hit + s.local_blks_read + s.temp_blks_read as touched
   from pg_stat_statements s where s.queryid is not null order by total_ms desc limit ${maxCounted}`
 
-/** Texts of the shown statements. The counters are read without texts. */
+/** Selects the texts of the shown statements. Counters are read without texts. */
 const textsSql = (ids: readonly string[]): string => `
   select s.queryid::text as id, r.rolname as user, d.datname as database, left(min(s.query), 4000) as query
   from pg_stat_statements s left join pg_roles r on r.oid = s.userid left join pg_database d on d.oid = s.dbid
@@ -43,7 +43,7 @@ const remedy =
 const round = (value: number): number => Math.round(value * 10) / 10
 
 /**
- * The extension of a server, and the time since when it counts. Null if the extension is missing.
+ * The extension pg_stat_statements of a server, and since when it counts. Null if it is missing.
  */
 type Extension = Pick<StatementCounts, 'server' | 'version' | 'countedSince'> & {
   major: number
@@ -53,8 +53,8 @@ type Extension = Pick<StatementCounts, 'server' | 'version' | 'countedSince'> & 
 }
 
 /**
- * Returns the server's system identifier, which is the same at every address. Empty if this login
- * may not read the identifier.
+ * Returns the server's system identifier, which is equal at every address of the server. Empty if
+ * this login may not read the identifier.
  */
 async function findSystem(ask: AskDatabase): Promise<string> {
   try {
@@ -115,7 +115,7 @@ type Shown = { mean_ms: number } | string
 
 type Before = PastCost | 'not called' | 'not kept'
 
-/** Formats the earlier cost per call and per hour. */
+/** Formats the earlier cost of a statement per call and per hour. */
 const sayBefore = (before: Before): unknown =>
   typeof before === 'string'
     ? before

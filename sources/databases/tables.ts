@@ -5,8 +5,8 @@ import type { SqlRow } from './sessions.ts'
 import { type Counted, perSecond, readTwice } from './twice.ts'
 
 /**
- * Tables of the source's database with present full scans, dead rows or old rows, and the causes
- * that delay vacuum.
+ * Tables of the source's database with full scans now, dead rows or old rows, and the holders of
+ * snapshots that delay vacuum.
  */
 
 const tablesSql = `
@@ -19,7 +19,7 @@ const tablesSql = `
       from pg_index x join pg_class i on i.oid = x.indexrelid where x.indrelid = s.relid order by 1 limit 8), ', ') as indexes
   from pg_stat_user_tables s join pg_class c on c.oid = s.relid limit 2000`
 
-/** Holders of the oldest snapshots. Deleted rows are kept as long as these snapshots need them. */
+/** Selects the holders of the oldest snapshots, for which the server keeps deleted rows. */
 const holdersSql = `
   select * from (
     select 'session ' || pid || ' of ' || coalesce(usename, '?') || ', ' || coalesce(state, backend_type) as holder, age(backend_xmin) as transactions
@@ -35,7 +35,7 @@ const maxEach = 3
 
 type Part = { part: 'readInWhole' | 'deadRows' | 'oldest' } & Record<string, unknown>
 
-/** Returns the items with the highest figures, without zeros. */
+/** Returns the tables with the highest figures, without zeros. */
 function topBy(rows: readonly Counted[], figure: (each: Counted) => number, toItem: (each: Counted) => Part): Part[] {
   return rows
     .filter((each) => figure(each) > 0)

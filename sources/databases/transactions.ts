@@ -5,7 +5,7 @@ import type { Question } from './question.ts'
 import type { LongTransaction, OpenTransactions, ServerReader } from './reader.ts'
 import { describeSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
-/** Transactions that are open for long: what they hold back, and which are idle. */
+/** Transactions that are open for long: the cleanup that they hold back, and which are idle. */
 
 const longSql = `
   select ${sessionColumns}, age(a.backend_xmin) as holds_back,

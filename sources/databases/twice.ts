@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AskDatabase } from './connect.ts'
 import type { SqlRow } from './sessions.ts'
 
-/** Reads growing counters twice. The difference shows the present work. */
+/** Reads growing counters twice. The difference shows the work of the server at present. */
 
 /**
  * Milliseconds between the two reads. Sessions report their work once a second
@@ -27,7 +27,7 @@ export async function readTwice(
     seconds,
     rows: rows.map((row) => {
       const before = first.get(String(row[of.key]))
-      // Counters that were reset in between are smaller, so their increase counts as 0.
+      // Counts no increase for a counter that was reset between the reads and is therefore smaller.
       const change = (name: string) => Math.max(0, Number(row[name] ?? 0) - Number(before?.[name] ?? 0))
       return {
         row,

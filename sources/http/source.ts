@@ -14,15 +14,15 @@ import {
 import { cut, fitValue, isTooDeep, printLines, selectPart } from './summary.ts'
 
 /**
- * Paths of a server that may be read. A model's path is split and judged in parts, and the request
- * is built from these parts. Refuses what servers and proxies read differently (dot segments,
+ * A path of a server that may be read. A model's path is split and judged in parts, and the request
+ * is built from these parts. Refuses forms that servers and proxies read differently (dot segments,
  * encoded separators, double encodings, segment parameters).
  */
 type HttpPath = { segments: readonly string[]; query: readonly (readonly [string, string])[] }
 
 /**
- * A pattern such as `/api/nodes-*?limit&page`. `*` is a part of one segment, and a last `**` is
- * everything below. The names of allowed query parameters follow the question mark.
+ * A pattern of paths, such as `/api/nodes-*?limit&page`. `*` is a part of one segment, and a last
+ * `**` covers everything below. The names of allowed query parameters follow the question mark.
  */
 type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
 
@@ -32,7 +32,7 @@ const maxStars = 2
 const unsafe = /[\u0000-\u001f\u007f/\\%;?#]/
 const queryKey = /^[A-Za-z0-9_.[\]-]{1,60}$/
 
-/** Splits a path, or returns why it is invalid. */
+/** Splits a path into segments and query, or returns why the path is invalid. */
 export function readPath(text: string): HttpPath | string {
   if (!text.startsWith('/')) return 'a path must begin with /, because the source sets the server'
   const strange = /[^\x21-\x7e]|[\\#;"<>^`{|}*]/.exec(text)?.[0]
@@ -44,7 +44,7 @@ export function readPath(text: string): HttpPath | string {
   return typeof query === 'string' ? query : { segments, query }
 }
 
-/** Builds the path that is sent, with each part encoded once. */
+/** Builds the path of the request. Encodes each part once. */
 export function writePath({ segments, query }: HttpPath): string {
   const pairs = query.map((pair) => pair.map(encodeURIComponent).join('='))
   return `/${segments.map(encodeURIComponent).join('/')}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`
@@ -57,7 +57,7 @@ function readSegments(path: string): string[] | string {
     if (each === '' && at < raw.length - 1) return 'a path must not have an empty segment (//)'
     const segment = decode(each)
     if (segment === null) return `${JSON.stringify(each.slice(0, 60))} is not encoded as UTF-8 in %XX`
-    // Also checks the normalized text, because some servers convert look-alikes such as U+FF0F to
+    // Checks the normalized text too, because some servers convert look-alikes such as U+FF0F to
     // the plain character.
     const plain = segment.normalize('NFKC')
     if (unsafe.test(segment) || unsafe.test(plain))
@@ -112,7 +112,7 @@ export function readPattern(text: string): PathPattern | string {
 
 /**
  * Whether the pattern covers the path. No wildcard covers a name with a leading dot (`.git`,
- * `.env`); such a name has to be written out.
+ * `.env`); the pattern must name it.
  */
 export function isCovered({ segments, queryKeys }: PathPattern, path: HttpPath): boolean {
   if (!path.query.every(([key]) => queryKeys.includes(key))) return false
@@ -153,7 +153,7 @@ const pattern = z
     if (typeof read === 'string') context.addIssue({ code: 'custom', message: `${text}: ${read}` })
   })
 const options = z.strictObject({
-  /** Accepts a list, or a text with commas from a command line. */
+  /** Accepts a list, or a text from a command line with commas between the paths. */
   paths: z.preprocess(
     (given) => (typeof given === 'string' ? given.split(/[\s,]+/).filter((each) => each !== '') : given),
     z.array(pattern, howTo).min(1, howTo).max(maxPaths),
@@ -175,7 +175,7 @@ const refuse = (reason: string) => ({ ok: false as const, reason, bounded: null 
 
 const httpRead = defineSourceTool({
   name: 'http_read',
-  // The context of the investigation lists the allowed paths.
+  // Is rare, because the context of the investigation already lists the allowed paths.
   isRare: true,
   description: 'GET a page of a server, where the source allows its path: JSON, or text by lines.',
   input,
@@ -211,14 +211,14 @@ const httpRead = defineSourceTool({
     const partial = isRefused ? { partial: [`the server answered with status ${page.status}`] } : {}
     const head = { ...partial, path: cut(path, 200), status: page.status, ...(select && { select: cut(select, 100) }) }
     const reading = 'json' in page ? readJson(page.json, head, select) : readLines(page.text, head, select)
-    // An error page is no evidence of absence.
+    // Counts an error page as partial, because it is no evidence of absence.
     return { ...reading, isPartial: isRefused }
   },
 })
 
 const maxListed = 12
 
-/** Lists allowed paths within a sentence. */
+/** Formats the allowed paths for a sentence. */
 function listed(paths: readonly string[]): string {
   const shown = paths.slice(0, maxListed).join(', ')
   return paths.length > maxListed ? `${shown} and ${paths.length - maxListed} more` : shown
@@ -273,7 +273,7 @@ function readLines(text: string, head: Record<string, unknown>, select: string |
   }
 }
 
-/** Takes lines from the beginning, this many characters at most. */
+/** Takes whole lines from the beginning, with at most this many characters. */
 function takeFirst(lines: readonly string[], characters: number): string[] {
   let rest = characters
   return lines.filter((line) => {
@@ -282,7 +282,7 @@ function takeFirst(lines: readonly string[], characters: number): string[] {
   })
 }
 
-/** Requests the first allowed path that has no wildcard. */
+/** Requests the first allowed path that has no wildcard, to test the source. */
 async function probe(ask: AskSource, given: Record<string, unknown>): Promise<string> {
   const { paths } = options.parse(given)
   const [first] = paths.map((each) => each.replace(/\?.*/s, '')).filter((each) => !each.includes('*'))

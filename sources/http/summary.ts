@@ -2,7 +2,7 @@ import { maxSummaryBytes } from '../kind.ts'
 
 type Limits = { items: number; characters: number; depth: number }
 
-/** Limits from the most detailed to the shortest summary. The first one that fits is used. */
+/** Limits of a summary, the most detailed first. The first limits that a summary fits are used. */
 const limits: readonly Limits[] = [
   { items: Number.MAX_SAFE_INTEGER, characters: 1_000, depth: 60 },
   { items: 20, characters: 200, depth: 5 },
@@ -11,15 +11,15 @@ const limits: readonly Limits[] = [
   { items: 4, characters: 60, depth: 2 },
   { items: 3, characters: 40, depth: 1 },
 ]
-/** The deepest nesting that is read. */
+/** The deepest nesting of a JSON value that is accepted. */
 const maxDepth = 60
 /**
- * Characters up to which the complete value is written with a line per value. A longer value has a
- * line per item.
+ * The most characters of a JSON value that is written with one line per value. A longer value is
+ * written with one line per item.
  */
 const prettyCharacters = 200_000
 
-/** Whether the value is nested too deeply. Uses no recursion, because the value is untrusted. */
+/** Whether a JSON value is nested too deeply. Uses no recursion, because the value is untrusted. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -33,8 +33,8 @@ export function isTooDeep(value: unknown): boolean {
 }
 
 /**
- * Shortens the value to a model's limits, together with `head`. The number of omitted parts is
- * written in their place.
+ * Shortens a JSON value until it fits into a summary together with `head`. The number of omitted
+ * parts replaces them.
  */
 export function fitValue(head: Record<string, unknown>, value: unknown): Record<string, unknown> {
   for (const limit of limits) {
@@ -63,7 +63,7 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? `{…} ${Object.keys(value).length} names` : cut(String(value), 40)
 }
 
-/** Writes the complete value as lines. */
+/** Writes a complete JSON value as lines. */
 export function printLines(value: unknown): string {
   const compact = JSON.stringify(value) ?? ''
   if (compact.length <= prettyCharacters) return JSON.stringify(value, null, 1) ?? ''
@@ -85,7 +85,7 @@ type Step = { key: string } | { index: number } | { all: true }
 
 type SelectedValue = {
   value: unknown
-  /** The place where the path ended, and the names that exist there, if nothing was found. */
+  /** If the path selects nothing: the place where it ended, and the names that exist there. */
   missing: { at: string; names: string[] } | null
 }
 
@@ -93,7 +93,7 @@ const maxSteps = 12
 const step =
   /(?:^|\.)([A-Za-z_$@][\w$@-]*)|(?:\[(?=\d+\])|\.(?=\d+(?![\w-])))(\d{1,6})\]?|\[\*?\]|\["((?:[^"\\]|\\["\\])*)"\]/y
 
-/** Reads the steps of a path. Null if the path is invalid. `$` is the whole value. */
+/** Reads the steps of a path. Null for an invalid path. `$` is the complete value. */
 function readSteps(path: string): Step[] | null {
   const steps: Step[] = []
   const text = path.replace(/^\$(?=[.[]|$)\.?/, '')
@@ -111,8 +111,8 @@ function readSteps(path: string): Step[] | null {
 }
 
 /**
- * Returns the part that the path selects. Null if the path is invalid. `[*]` takes every item, and
- * leaves out items that do not have the rest of the path.
+ * Returns the part of a JSON value that the path selects. Null for an invalid path. `[*]` takes
+ * every item, without the items in which the rest of the path leads nowhere.
  */
 export function selectPart(value: unknown, path: string): SelectedValue | null {
   const steps = readSteps(path)

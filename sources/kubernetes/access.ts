@@ -21,8 +21,8 @@ type ClusterAccess = { server: ClusterServer; secrets: string[] }
 type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
 /**
- * The directory in which a pod finds its service account, and the only address to which the
- * account's token is sent.
+ * The directory in which a pod finds its service account. `ownAddress`: the only address to which
+ * the account's token is sent.
  */
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const ownAddress = /^https:\/\/kubernetes\.default\.svc(?:\.cluster\.local)?(?::443)?\/?$/
@@ -30,8 +30,8 @@ const ownAddress = /^https:\/\/kubernetes\.default\.svc(?:\.cluster\.local)?(?::
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * Reads the access for each request, because tokens rotate. `account` is the directory of the pod's
- * service account. Throws SourceError.
+ * Reads the login to a cluster for each request, because tokens rotate. `account` is the directory
+ * of the pod's service account. Throws SourceError.
  */
 export function readAccess(source: Named, directory: string, account = accountDirectory): ClusterAccess {
   const { url, name, options, timeoutSeconds } = source
@@ -47,7 +47,7 @@ export function readAccess(source: Named, directory: string, account = accountDi
     }
     if (typeof options.context === 'string')
       throw new NoCredential(`${source.credential ?? 'no credential'} is not a kubeconfig with a context`)
-    // The credential is a token, or a certificate.
+    // Reads the credential, which is a token here, and the certificates.
     const { ca, client, secrets } = readSentWith(source, directory)
     if (text === null && client === null)
       throw new NoCredential(`there is no kubeconfig, token or certificate: ${addCommand(source)} --credential REF`)
@@ -114,8 +114,8 @@ function toPlain(address: string): string {
 }
 
 /**
- * Reads a part of a kubeconfig. A file that the kubeconfig names must be in the directory of
- * sources, like all files of sources.
+ * Reads a part of a kubeconfig: a text or a file. The file must be in the directory of sources,
+ * like all files of sources.
  */
 function readPart(part: KubeconfigPart | null, directory: string, what: 'authority' | 'secret'): string | null {
   if (part === null) return null

@@ -14,8 +14,8 @@ import { type ClusterKind, clusterKinds, pathOf } from './kinds.ts'
 import type { ClusterView, FollowState } from './view.ts'
 
 /**
- * Questions to a cluster: one object or list of a listed kind, lines of a pod's log, its version,
- * or the view in memory.
+ * A question to a cluster: one object or list of a known kind, lines of a pod's log, the version of
+ * the cluster, or the view in memory.
  */
 type ClusterQuestion =
   | { read: ClusterKind; namespace: string | null; name?: string; query?: Record<string, string> }
@@ -28,7 +28,7 @@ export type SeenCluster = {
   name: string
   view: ClusterView
   namespaces: readonly string[] | null
-  /** Other names of the cluster in alerts. */
+  /** Names that alerts use for the cluster, in addition to the name of the source. */
   names: readonly string[]
 }
 
@@ -48,8 +48,8 @@ export type AskCluster = {
 
 const maxAnswerBytes = 16_000_000
 /**
- * The most milliseconds to wait if the server requests a delay. A server that requests more counts
- * as busy.
+ * The longest wait in milliseconds if the server requests a delay. A server that requests a longer
+ * delay counts as busy.
  */
 const maxWaitMs = 2_000
 
@@ -94,7 +94,7 @@ async function ask(
   return hide.value(await getObject(server, `${pathOf(read, namespace, name)}${asked}`, maxAnswerBytes))
 }
 
-/** Milliseconds without news of the pods after which the view is out of date. */
+/** Milliseconds without news about pods after which the view counts as out of date. */
 const maxQuietMs = 600_000
 
 async function seeCluster(source: Source, directory: string, hide: CredentialHider): Promise<SeenCluster> {
@@ -124,7 +124,7 @@ function notListed(source: Source, { kind, namespace, trouble }: FollowState, hi
 
 type Asked = { read: ClusterKind; namespace: string | null; name?: string }
 
-/** Returns the role's rule that a refused request needs. */
+/** Returns the rule that the source's role needs to allow a refused request. */
 export function missingRule({ read }: Pick<Asked, 'read'>): string {
   const { group, plural } = clusterKinds[read]
   return sayRule({ group, resources: [plural], verbs: clusterVerbs })
@@ -134,8 +134,8 @@ const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
 /**
- * Converts an error to the source's error, with the remedy. `asked` is null for log lines or the
- * version.
+ * Converts an error to a SourceError, with the remedy. `asked` is null for log lines or the version
+ * of the cluster.
  */
 function toSourceError(source: Source, error: unknown, asked: Asked | null, hide: CredentialHider): SourceError {
   const { name, timeoutSeconds } = source

@@ -13,8 +13,8 @@ import { type ClusterSubject, countPods, nameOfWorkload, ofWorkload, servicesOf 
 import { type ClusterView, objectsOf } from './view.ts'
 
 /**
- * Lines about an object of a cluster for the first turn: its state, how its containers ended, which
- * rollout changed what, and events. At most 1.5 kB.
+ * Lines about an object of a cluster for the first turn: its state, how its containers ended, the
+ * changes of its newest rollout, and events. At most 1.5 kB.
  */
 
 const maxBytes = 1_500
@@ -136,7 +136,7 @@ const sayEvent = ({ reason, about, count, firstMs, lastMs, message }: FoldedEven
   `${reason} (${about}) ${count} times, ${lastMs > firstMs ? `first ${toIso(firstMs)}, ` : ''}last ${toIso(lastMs)}: ${message}`
 
 async function eventLines(ask: AskCluster, view: ClusterView, object: KeptObject): Promise<string[]> {
-  // In events about a node, the kubelet writes the node's name as uid.
+  // Asks by name and not by uid: in events about a node, the kubelet writes the node's name as uid.
   const about = object.kind === 'Namespace' ? {} : { kind: object.kind, name: object.name }
   const namespace = object.kind === 'Namespace' ? object.name : object.namespace
   const { events } = await readEvents(ask, { namespace, about })
@@ -194,7 +194,7 @@ function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): stri
   return kind === 'Service' ? servicesOf(view, namespace ?? '', pods).filter((each) => each.startsWith(`${name} `)) : []
 }
 
-/** Keeps the first whole lines within the limit. */
+/** Keeps the first lines that fit into the limit. A long line is cut inside. */
 function fitLines(lines: readonly string[]): string[] {
   const kept: string[] = []
   for (const line of lines) {

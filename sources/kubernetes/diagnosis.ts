@@ -34,20 +34,20 @@ export type PodDiagnosis = {
   head: Record<string, unknown>
   rollout: Record<string, unknown> | null
   /**
-   * The complete worst pod, its last log lines, and all rollouts that were read. The page shows
-   * them.
+   * The complete state of the worst pod; below, its last log lines and all rollouts that were read.
+   * The page shows them.
    */
   shown: ShownPod | null
   lastLines: string[]
   rollouts: Rollouts | null
   events: FoldedEvent[]
-  /** Parts that could not be read, with the reason. */
+  /** Parts of the diagnosis that could not be read, each with the reason. */
   partial: string[]
 }
 
 /**
- * Reads a diagnosis. A part that cannot be read is named and left out. `revisions` is how many are
- * compared.
+ * Reads a diagnosis. A part that cannot be read is listed in `partial` and left out. `revisions`:
+ * how many revisions of the workload are compared.
  */
 export async function diagnose(
   ask: AskCluster,
@@ -116,7 +116,7 @@ async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: C
   return foldEvents(view, read)
 }
 
-/** Removes resource amounts and probes of a container unless they may be the cause. */
+/** Removes resource amounts and probes of a container if they cannot be the cause of its state. */
 function withoutRest({ requests, limits, probes, ...container }: ShownContainer) {
   const isKilled = /OOMKilled/.test(`${container.ended?.reason} ${container.before?.reason}`)
   return {

@@ -10,7 +10,7 @@ import { toIso } from './fields.ts'
 import { type ClusterKind, clusterKinds } from './kinds.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
 
-/** Reads events of a cluster, grouped like the templates of logs. */
+/** The tool that reads events of a cluster, grouped like the templates of logs. */
 
 const kindWords = (Object.keys(clusterKinds) as ClusterKind[]).filter((kind) => kind !== 'Event') as [
   ClusterKind,
@@ -64,7 +64,7 @@ export const kubernetesEvents = defineSourceTool({
     const about = { ...(kind && { kind }), ...(name && { name }) }
     const { events, isCut } = await readEvents(ask, { namespace: kind === 'Node' ? null : namespace, about })
     const sinceMs = nowMs - secondsOf(window) * 1_000
-    // An event that is in the future because clocks differ counts as an event of now.
+    // Keeps events from the future and counts them as events of now, because clocks differ.
     const folded = cleanse(
       foldEvents(
         view,

@@ -6,8 +6,8 @@ import { readPages } from './pages.ts'
 import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
 /**
- * Events of a cluster, grouped: events of one workload with the same message are one line, with
- * their number and the first and last time.
+ * Events of a cluster, grouped. Events of one workload with similar messages are one line, with
+ * their number, first time and last time.
  */
 
 type ClusterEvent = {
@@ -23,7 +23,7 @@ type ClusterEvent = {
 export type FoldedEvent = {
   reason: string
   about: string
-  /** Number of the workload's objects with this event. */
+  /** Number of objects of the workload that have this event. */
   objects: number
   count: number
   firstMs: number
@@ -33,17 +33,17 @@ export type FoldedEvent = {
 }
 
 /**
- * Limits of a read. The server keeps the events of an hour by default, but a storm may have too
- * many.
+ * Limits of one read of events. The server keeps events for an hour by default, but a storm may
+ * have more events than are read.
  */
 const bounds = { pageSize: 500, maxPages: 20 }
 const maxMessage = 300
-/** Longest event message of an API server. */
+/** The longest event message that an API server accepts. */
 const maxRead = 1_024
 
 type EventQuestion = { namespace: string | null; about?: { kind?: string; name?: string; uid?: string } }
 
-/** Reads the events of a namespace, or of one object; `isCut`: there are more. */
+/** Reads the events of a namespace, or of one object. `isCut`: not all events were read. */
 export async function readEvents(
   ask: AskCluster,
   { namespace, about = {} }: EventQuestion,
@@ -90,7 +90,7 @@ function toEvent(event: Fields): ClusterEvent | null {
   }
 }
 
-/** Groups events: warnings first, then the newest, and the kubelet's routine events last. */
+/** Groups events: warnings first, then the newest lines, and the kubelet's routine events last. */
 export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): FoldedEvent[] {
   const groups = new Map<string, ClusterEvent[]>()
   for (const event of events) {
@@ -128,9 +128,7 @@ function foldGroup(view: ClusterView, group: readonly ClusterEvent[]): FoldedEve
 const nameOf = ({ object: { kind, namespace, name } }: ClusterEvent): string =>
   `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
 
-/**
- * Finds the workload of the event's object, also if the object was deleted and is still remembered.
- */
+/** Finds the workload of the event's object, which may be a deleted object that is remembered. */
 function ownerOf(view: ClusterView, event: ClusterEvent): string {
   const { uid, namespace, kind, name } = event.object
   const object = view.objects.get(uid)
@@ -139,7 +137,7 @@ function ownerOf(view: ClusterView, event: ClusterEvent): string {
   return workload ? `${workload.kind} ${namespace}/${workload.name}` : nameOf(event)
 }
 
-/** Shows an event to a model. */
+/** Formats grouped events for a model. */
 export const showEvent = ({ reason, about, objects, count, firstMs, lastMs, message }: FoldedEvent) => ({
   reason,
   about: cutText(about, 120),

@@ -22,8 +22,8 @@ export const listOf = (value: unknown): readonly Fields[] =>
 const maxNameCharacters = 253
 
 /**
- * Returns a name or another word of the API: printable, without blanks, and not longer than a name.
- * Empty for any other value.
+ * Returns a name or another single word of the API: printable, without blanks, and not longer than
+ * a name may be. Empty for any other value.
  */
 export const wordOf = (value: unknown): string =>
   typeof value === 'string' && value.length <= maxNameCharacters && /^[\x21-\x7e]+$/.test(value) ? value : ''
@@ -38,17 +38,17 @@ export const timeOf = (value: unknown): number | null => {
 
 /**
  * Returns an untrusted sentence on one line, without secrets. Messages of programs and registries
- * contain addresses, and addresses may contain passwords.
+ * contain addresses, which may contain passwords.
  */
 export function sentenceOf(value: unknown, maxCharacters: number): string {
   if (typeof value !== 'string' || value === '') return ''
-  // Cuts before and after the search for secrets, because a message may be a megabyte. Removes
-  // invisible characters first, because they could hide a secret.
+  // Cuts before and after the search for secrets, because a message may be a megabyte. Invisible
+  // characters are removed before the search, because they could hide a secret.
   return inertText(cleanse(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
 }
 
 /**
- * Cuts the middle of a long text, because an error begins with its subject and ends with its kind.
+ * Cuts a long text in the middle, because an error begins with its subject and ends with its kind.
  */
 export function cutInside(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text

@@ -8,20 +8,20 @@ import { keep } from './objects.ts'
 import { type ClusterView, type FollowState, putObject, removeObject, replaceListed } from './view.ts'
 
 /**
- * Follows one kind of objects: reads a list in pages, then watches from the list's version. A watch
- * that ended is resumed. If the server no longer has the version (410), it lists again, after waits
- * that double up to ten minutes.
+ * Follows one kind of objects: reads a list in pages, then watches changes from the list's version.
+ * A watch that ended is resumed from its last version. If the server no longer has the version
+ * (410), the kind is listed again, after waits that double up to ten minutes.
  */
 
 export type FollowTimes = {
-  /** The first wait after a failure. Each further wait doubles. */
+  /** Milliseconds of the first wait after a failure. Each further wait doubles. */
   retryMs: number
   maxRetryMs: number
-  /** The longest wait before a new list, and the time for which a list counts as new. */
+  /** The longest wait before the next list, and the time for which a list counts as new. */
   relistMs: number
-  /** Time between attempts for a kind that is forbidden or absent. */
+  /** Milliseconds between attempts to read a kind that is forbidden or absent. */
   forbiddenMs: number
-  /** Seconds that one watch lasts. */
+  /** Seconds for which one watch lasts. */
   watchSeconds: number
 }
 
@@ -34,22 +34,22 @@ export const usualTimes: FollowTimes = {
 }
 
 /**
- * Page sizes, the largest first. The first size that the server can send within the limit is used.
- * With 10,000 pods, pages of 500 need half as much memory again.
+ * Page sizes of a list, the largest first. The first size with which a page stays within the byte
+ * limit is used. With 10,000 pods, pages of 500 need half as much memory again.
  */
 const pageSizes = [200, 50, 10, 1] as const
 const maxPageBytes = 24_000_000
 /** Number of pages above which a list counts as endless. */
 const maxPages = 2_000
 /**
- * Number of watch failures after which everything is listed again. After a restore or a change,
+ * Number of failures in a row after which the kind is listed again. After a restore or an update,
  * servers refuse an unknown version in many different ways.
  */
 const maxWatchFailures = 3
 
 /**
- * Opens an API server, together with a function that hides its credential, because an object may
- * repeat the credential.
+ * Connects to an API server. `hide` hides the credential, because an object may repeat the
+ * credential.
  */
 export type OpenServer = () => { server: ClusterServer; hide: CredentialHider }
 
@@ -60,16 +60,16 @@ type Following = {
   open: OpenServer
   signal: AbortSignal
   times: FollowTimes
-  /** Called once, after the first list or the first failure. */
+  /** Called after each list and each failure. Only the first call has an effect. */
   onFirst: () => void
   /**
-   * Runs one list at a time per cluster, which limits the memory for parsed objects that are not
+   * Runs one list at a time per cluster. This limits the memory for objects that are parsed but not
    * yet shortened.
    */
   inTurn: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** Follows until the signal ends it. Never throws. */
+/** Follows a kind until the signal aborts. Never throws. */
 export async function follow(following: Following): Promise<void> {
   const { state, signal, times, onFirst } = following
   let version: string | null = null
@@ -88,8 +88,8 @@ export async function follow(following: Following): Promise<void> {
       failures = 0
     } catch (error) {
       if (signal.aborted) return
-      // A watch that lost its version begins again with a list. If the server forgets the version
-      // of a list while the list is read, this counts as a failure, and a wait follows.
+      // Lists again at once if the server no longer has the version of the watch. If even the list
+      // lost its version while it was read, this is a failure, after which a wait follows.
       if (error instanceof ClusterError && error.code === 'gone' && version !== null) {
         version = null
         continue
@@ -117,11 +117,11 @@ function waitAfter(error: unknown, failures: number, times: FollowTimes): number
   if (isRefused) return times.forbiddenMs
   const asked = error instanceof ClusterError ? (error.retryAfterMs ?? 0) : 0
   const doubled = Math.min(times.maxRetryMs, times.retryMs * 2 ** Math.min(failures, 10))
-  // Waits are random, so that many disconnected clients do not return at the same time.
+  // Waits for random times, so that many disconnected clients do not return at one time.
   return Math.max(Math.min(asked, times.relistMs), doubled * (0.5 + Math.random() / 2))
 }
 
-/** Reads the complete list. Returns the version from which to watch. */
+/** Reads the complete list of a kind. Returns the version from which to watch. */
 async function listAll(following: Following): Promise<string> {
   const { view, state, open, signal, times } = following
   const { kind, namespace } = state
@@ -162,7 +162,7 @@ async function listAll(following: Following): Promise<string> {
       Object.assign(state, { listedMs: nowMs, heardMs: nowMs, trouble: null, unread })
       return wordOf(about.resourceVersion)
     }
-    // Stops a list that takes too long or repeats a page, because other kinds wait for their turn.
+    // Stops a list that takes too long or repeats a page, because other kinds wait to be listed.
     if (followed.has(next) || Date.now() - beganMs > times.relistMs) break
     followed.add(next)
   }
@@ -188,7 +188,7 @@ async function watchOnce(following: Following, from: string): Promise<string> {
   const stop = new AbortController()
   try {
     await watchObjects(server, `${pathOf(state.kind, state.namespace)}?${query}`, {
-      // Waits longer than the server keeps the watch open.
+      // Waits a little longer than the server keeps the watch open.
       forMs: (times.watchSeconds + 30) * 1_000,
       signal: AbortSignal.any([signal, stop.signal]),
       onEvent(event) {
@@ -201,7 +201,7 @@ async function watchOnce(following: Following, from: string): Promise<string> {
     })
   } catch (error) {
     if (fault !== null) throw fault
-    // A watch that broke off is resumed from its version. A watch that never began has failed.
+    // Resumes a watch that broke off from its last version. A watch without any event has failed.
     if (version === from || signal.aborted) throw error
   }
   if (fault !== null) throw fault
@@ -214,8 +214,8 @@ async function watchOnce(following: Following, from: string): Promise<string> {
 const isNumber = /^\d{1,30}$/
 
 /**
- * Whether a version is lower than another. Versions of a server only grow, so a lower version means
- * a restored or another server.
+ * Whether a version is lower than another version. A server's versions only grow, so a lower
+ * version comes from a restored server or another server.
  */
 const isBefore = (version: string, than: string): boolean =>
   isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than)
@@ -228,7 +228,7 @@ function take({ view, state }: Following, event: unknown, hide: CredentialHider,
     const said = typeof message === 'string' ? message.slice(0, 200) : 'an error'
     return new ClusterError(code === 410 ? 'gone' : 'failed', Number(code) || 500, said)
   }
-  // An event that cannot be read may have been any change.
+  // Lists again after an event that cannot be read, because it may have been any change.
   if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED' && type !== 'BOOKMARK') {
     state.unread += 1
     return new ClusterError('gone', 200, 'an event of the watch could not be read')

@@ -12,7 +12,7 @@ import { showObject } from './show.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
 import { type ClusterView, objectsOf } from './view.ts'
 
-/** Objects of a cluster: one object by its fields, or a list with unhealthy objects first. */
+/** Reads objects of a cluster: one by its fields, or a list with unhealthy objects first. */
 
 const shownKinds = (Object.keys(clusterKinds) as ClusterKind[]).filter(
   (kind) => kind !== 'Event' && kind !== 'ControllerRevision',
@@ -54,7 +54,7 @@ export const getKubernetes = defineSourceTool({
     if (name === undefined) return await readList(ask, cluster, { kind, namespace }, nowMs)
     const shown = cleanse(showObject(kind, await ask({ read: kind, namespace, name }), cluster))
     const head = { kind, name, ...(namespace !== null && { namespace }) }
-    // A summary that is too long loses its last fields. The complete text has them.
+    // Drops the last fields of a summary that is too long. The complete text has these fields.
     return {
       summary: fitSummary(Object.entries(shown), (kept, omitted) => ({
         ...head,

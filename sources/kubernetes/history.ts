@@ -8,7 +8,7 @@ import { toIso } from './fields.ts'
 import { type Rollout, readRollouts, sayFirst } from './rollouts.ts'
 import { findSubject, nameField, nameOfWorkload, namespaceField, sourceField } from './subject.ts'
 
-/** The revisions of a workload, and what each changed. */
+/** The tool that reads the revisions of a workload, and what each revision changed. */
 
 const maxChanges = 12
 

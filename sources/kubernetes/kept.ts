@@ -4,13 +4,13 @@ import { clusterKinds, type FollowedKind, followedKinds } from './kinds.ts'
 import { type ClusterView, type FollowState, newView } from './view.ts'
 
 /**
- * Views of clusters in this process: one per source. A view begins at the first query, and ends
- * after some time without one.
+ * Views of clusters in this process, one per source. A view begins at the first query, and ends
+ * after some time without a query.
  */
 
 type Kept = {
   /**
-   * Everything that decides the contents of a view. A new address, credential or option begins a
+   * The settings that decide the contents of a view. Another address, credential or option begins a
    * new view.
    */
   key: string
@@ -30,14 +30,14 @@ const idleMs = 660_000
 type Wanted = {
   name: string
   key: string
-  /** The followed namespaces. Null for the whole cluster. */
+  /** The namespaces that the view follows. Null for the whole cluster. */
   namespaces: readonly string[] | null
   open: OpenServer
   times?: FollowTimes
 }
 
 /**
- * Returns the view of a source as soon as each kind was listed or failed, but after `withinMs` at
+ * Returns the view of a source as soon as each kind was listed or failed, and after `withinMs` at
  * the latest.
  */
 export async function viewOf(wanted: Wanted, withinMs: number): Promise<ClusterView> {
@@ -77,8 +77,8 @@ function begin({ name, key, namespaces, open, times = usualTimes }: Wanted): Kep
 }
 
 /**
- * Lists what to follow: each kind once, or once in each readable namespace. Rights for namespaces
- * do not allow kinds of the whole cluster.
+ * Lists the kinds to follow: each kind once in the whole cluster, or once in each readable
+ * namespace. Rights in namespaces do not include kinds of the whole cluster.
  */
 function placesOf(namespaces: readonly string[] | null): { kind: FollowedKind; namespace: string | null }[] {
   const kinds = Object.keys(followedKinds) as FollowedKind[]

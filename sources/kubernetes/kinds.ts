@@ -1,4 +1,4 @@
-/** The kinds that are read. No other kinds are read, so no Secret and no custom resource. */
+/** The kinds of objects that are read. Neither Secrets nor custom resources are among them. */
 
 type ClusterKindFacts = { api: string; group: string; plural: string; isOfCluster?: true }
 
@@ -19,7 +19,7 @@ export const followedKinds = {
 } as const satisfies Record<string, ClusterKindFacts>
 export type FollowedKind = keyof typeof followedKinds
 
-/** Kinds that are read on request. */
+/** Kinds of objects that are read only on request. */
 const askedKinds = {
   ConfigMap: { api: '/api/v1', group: '', plural: 'configmaps' },
   ResourceQuota: { api: '/api/v1', group: '', plural: 'resourcequotas' },
@@ -48,7 +48,7 @@ type WorkloadKind = (typeof workloadKinds)[number]
 
 export const isWorkload = (kind: string): kind is WorkloadKind => (workloadKinds as readonly string[]).includes(kind)
 
-/** Returns the path of a list or object. Names come from the API server, or were checked. */
+/** Returns the API path of a list or object. Names come from the API server, or were checked. */
 export function pathOf(kind: ClusterKind, namespace: string | null, name?: string): string {
   const { api, plural, isOfCluster } = clusterKinds[kind]
   const place = namespace === null || isOfCluster ? '' : `/namespaces/${encodeURIComponent(namespace)}`

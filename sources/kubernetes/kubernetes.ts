@@ -47,7 +47,7 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
     context: z.string().min(1).max(200).optional(),
     account: z.literal('in-cluster').optional(),
     namespaces: namespaces.optional(),
-    /** Names of the cluster in alerts, if they differ from the name of the source. */
+    /** Names that alerts use for the cluster, if they differ from the source's name. */
     names: names.optional(),
   }),
   connect: connectCluster,

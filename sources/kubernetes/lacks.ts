@@ -4,9 +4,7 @@ import { missingRule, type SeenCluster } from './connect.ts'
 import type { FollowedKind } from './kinds.ts'
 import type { FollowState } from './view.ts'
 
-/**
- * Reports how well a cluster is followed: when it was last heard of, and which parts are not seen.
- */
+/** Reports how well a cluster is followed: when its server last sent data, and what is not seen. */
 
 /** Formats `last response 3 min ago`, or that no response was received yet. */
 export function sayHeard(states: readonly { heardMs: number | null }[], nowMs: number): string {
@@ -15,8 +13,8 @@ export function sayHeard(states: readonly { heardMs: number | null }[], nowMs: n
 }
 
 /**
- * Milliseconds after which a watch counts as quiet. A working watch sends something about once a
- * minute.
+ * Milliseconds without data after which a watch counts as quiet. A working watch receives data
+ * about once a minute.
  */
 const quietMs = 300_000
 
@@ -44,8 +42,8 @@ export function findLacks({ view: { states } }: SeenCluster, nowMs: number): str
 }
 
 /**
- * Returns why knowledge of these kinds may be incomplete, in one namespace or in all. Empty if
- * nothing is missing.
+ * Returns why knowledge of these kinds may be incomplete, in one namespace or in all. Empty if the
+ * knowledge is complete.
  */
 export function unseenOf(
   { name, view, namespaces }: SeenCluster,

@@ -81,8 +81,8 @@ type LogOfContainer = {
 }
 
 /**
- * Reads the log of one container, by default of the worst one. Throws SourceError, which names the
- * existing containers.
+ * Reads the log of one container, by default of the worst container. Throws SourceError, which
+ * names the existing containers.
  */
 async function readContainerLog(
   ask: AskCluster,
@@ -149,8 +149,8 @@ export async function readPodLog(
 }
 
 /**
- * Splits a log into lines, each with its time. A line without a time belongs to the line before.
- * Bytes that are not text are shown as such, and keys are hidden before lines are chosen.
+ * Splits a log into lines with times. A line without a time has the time of the line before. Bytes
+ * that are not text are replaced by visible signs. Private keys are hidden before lines are chosen.
  */
 function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {
   let atMs = nowMs

@@ -2,8 +2,8 @@ import type { ScheduledNode, ScheduledPod, Selector } from './scheduled.ts'
 import { type Board, judgeNodes, newBoard, type Obstruction, putPod, selects } from './scheduling-rules.ts'
 
 /**
- * Predicts what happens to the pods of drained or failing nodes. The scheduler places one pod after
- * the other and moves none, so several orders are tried. Pure.
+ * Predicts what happens to the pods of drained or failed nodes. The scheduler places one pod after
+ * the other and never moves a placed pod, so several orders are tried. Pure.
  */
 
 /**
@@ -21,27 +21,27 @@ type LossIntent = 'drain' | 'failure'
 
 /**
  * A pod that no node takes, with each node's reasons. `isCertain`: the pod stays pending in any
- * order.
+ * order of placing.
  */
 export type PendingPod = { pod: ScheduledPod; isCertain: boolean; why: Map<string, Obstruction[]> }
 export type NodeLoss = {
-  /** Pods that are created again on another node, if one has room. */
+  /** Pods that a controller creates again on another node, if a node has room. */
   moving: ScheduledPod[]
-  /** Pods that stay pending in the best order. The number in the worst order is also kept. */
+  /** Pods that stay pending in the best order. `mostPending` is their number in the worst order. */
   pending: PendingPod[]
   mostPending: number
   /** Pods that no controller creates again. */
   lost: ScheduledPod[]
-  /** Pods that stay, or end with the node: pods of a DaemonSet, or from a file on the node. */
+  /** Pods that never move: pods of a DaemonSet, or of a file on the node. */
   bound: ScheduledPod[]
-  /** Budgets that delay a drain, with the number of pods that have to leave. */
+  /** Budgets that delay a drain, each with the number of its pods that have to leave. */
   waiting: { budget: Budget; leaving: number; isEndless: boolean }[]
   /**
-   * Pods of a StatefulSet, which starts none elsewhere before the API knows that a failed node is
-   * gone.
+   * Pods of a StatefulSet on a failed node. It starts no pod elsewhere before the API knows that
+   * the node is gone.
    */
   stuck: ScheduledPod[]
-  /** Changes that would make room, each with the number of pods that would stay pending. */
+  /** Changes that would make room, each with the number of pods that would then stay pending. */
   room: { change: string; pending: number }[]
   leftOut: string[]
 }
@@ -80,7 +80,7 @@ export function foreseeLoss(load: ClusterLoad, names: readonly string[], intent:
   }
 }
 
-/** Compares two results by their most important pods first. */
+/** Whether the first result is better: compares the most important pending pods first. */
 function isLess(one: readonly PendingPod[], two: readonly PendingPod[]): boolean {
   const byPriority = (pending: readonly PendingPod[]) => pending.map(({ pod }) => pod.priority).sort((a, b) => b - a)
   const [a, b] = [byPriority(one), byPriority(two)]
@@ -106,7 +106,7 @@ const fractionOf = (pod: ScheduledPod, nodes: readonly ScheduledNode[]): number 
     }),
   )
 
-/** Places pods in this order, each on a node that takes it. */
+/** Places pods in this order, each on a node that takes it. Returns the pods that no node takes. */
 function place(
   load: ClusterLoad,
   gone: ReadonlySet<string>,
@@ -144,7 +144,7 @@ const lasting: ReadonlySet<Obstruction['rule']> = new Set([
   'volume',
 ])
 
-/** Marks pods that no node takes because of lasting rules, before other pods are placed. */
+/** Marks pods that no node takes because of lasting rules, even before any other pod is placed. */
 function markCertain(pending: PendingPod[], board: Board): void {
   for (const each of pending) {
     const judge = judgeNodes(board, each.pod)
@@ -161,8 +161,8 @@ function leftShare({ used }: Board, { name, allocatable }: ScheduledNode): numbe
 }
 
 /**
- * Lists the budgets that delay a drain. Each budget allows the next eviction when the pod that was
- * evicted before is ready again.
+ * Lists the budgets that delay a drain. A budget allows the next eviction only when the pod that
+ * was evicted before it is ready again.
  */
 function listWaiting(
   { budgets }: ClusterLoad,
@@ -181,7 +181,7 @@ function listWaiting(
 
 const maxUncordoned = 5
 
-/** Lists single changes that make room, each with its tried result. */
+/** Lists single changes that would make room, each with the result of trying the change. */
 function findRoom(load: ClusterLoad, gone: ReadonlySet<string>, moving: readonly ScheduledPod[]): NodeLoss['room'] {
   const after = (changed: ClusterLoad) =>
     Math.min(...orders.map(([order, choice]) => place(changed, gone, moving, order, choice).length))

@@ -8,7 +8,7 @@ import type { Condition, KeptPod } from './objects.ts'
 
 const maxEvents = 40
 
-/** Returns a page without contents. */
+/** Returns the data of a page without contents. */
 export function emptyNow({ name, view }: SeenCluster, kind: ClusterNow['kind'], nowMs: number): ClusterNow {
   const heardMs = Math.max(0, ...view.states.map((each) => each.heardMs ?? 0))
   return {
@@ -32,17 +32,15 @@ export function emptyNow({ name, view }: SeenCluster, kind: ClusterNow['kind'], 
 
 export const fact = (name: string, text: string, isIll = false): ClusterFact => ({ name, text, isIll })
 
-/**
- * Formats a pod's state. Distinguishes a running pod that is not ready from a pod that is ready.
- */
+/** Formats a pod's state. Distinguishes a running pod that is not ready from a ready pod. */
 export const sayPodState = ({ state, isReady }: Pick<KeptPod, 'state' | 'isReady'>): string =>
   state === 'Running' ? (isReady ? 'Running, ready' : 'Running, not ready') : state
 
 const rank = ({ type, isIll }: ShownCondition): number => (isIll ? 2 : 0) + (type === 'Ready' ? 1 : 0)
 
 /**
- * Formats conditions, unhealthy ones first, and among these the root first. `ill` lists the
- * unhealthy ones.
+ * Formats conditions: unhealthy conditions first, and `Ready` first among equals. `ill` lists the
+ * unhealthy conditions.
  */
 export function showConditionsOf(
   of: string,

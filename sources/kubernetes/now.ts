@@ -15,13 +15,13 @@ import { objectsOf, workloadOf } from './view.ts'
 import { readWorkloadNow } from './workload-now.ts'
 
 /**
- * Reads a cluster, node or workload for its page. Shows the same fields as the tools, cleansed and
- * limited.
+ * Reads a cluster, node or workload for its page. Shows only fields that the tools show too,
+ * cleansed and limited.
  */
 
 const maxUnwell = 50
 
-/** Reads the object's present state. Null if the cluster has no such object. Throws SourceError. */
+/** Reads an object's present state. Null if the cluster has no such object. Throws SourceError. */
 export async function readClusterNow(
   ask: AskCluster,
   resource: ResourceRef & { name: string },
@@ -86,7 +86,7 @@ async function readNode(ask: AskCluster, cluster: SeenCluster, node: KeptNode, n
   const there = objectsOf(view, 'Pod').filter((pod) => pod.node === name)
   const running = there.filter(({ isDone }) => !isDone)
   const unwell = there.filter(({ isReady, isDone, isFailed }) => isFailed || (!isReady && !isDone))
-  // In events about a node, the kubelet writes the node's name as uid.
+  // Asks by name and not by uid: in events about a node, the kubelet writes the node's name as uid.
   const { events } = await readEvents(ask, { namespace: null, about: { kind: 'Node', name } })
   return {
     ...emptyNow(cluster, 'node', nowMs),

@@ -2,8 +2,8 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, wordOf } f
 import type { FollowedKind } from './kinds.ts'
 
 /**
- * Short forms of objects in memory: names, owner and state, but no texts or values that people
- * wrote.
+ * Short forms of objects that the view keeps in memory: names, owner and state, but no texts or
+ * values that people wrote.
  */
 
 type Owner = { kind: string; name: string; uid: string }
@@ -14,7 +14,7 @@ export type Condition = {
   reason: string
   message: string
   sinceMs: number | null
-  /** The last time when the kubelet of the node reported. */
+  /** The last time when the node's kubelet reported the condition. */
   heardMs: number | null
 }
 
@@ -25,7 +25,7 @@ type Common = {
   createdMs: number
   isEnding: boolean
   /**
-   * The controller that the object names as its owner. Code checks the owner's uid if this matters.
+   * The controller that the object names as owner. Code checks the owner's uid where it matters.
    */
   owner: Owner | null
 }
@@ -38,7 +38,7 @@ export type KeptPod = Common & {
   isReady: boolean
   isDone: boolean
   isFailed: boolean
-  /** Why the pod failed completely, for example by an eviction. */
+  /** Why the whole pod failed, for example by an eviction. */
   why: string
   restarts: number
   labels: Readonly<Record<string, string>>
@@ -62,8 +62,8 @@ export type KeptWorkload = Common & {
   ready: number
   updated: number
   /**
-   * Whether all wanted pods are available with the newest revision, and no older pod is left.
-   * `kubectl rollout status` waits for the same.
+   * Whether all wanted pods are available with the newest revision, and no older pod is left, as
+   * `kubectl rollout status` requires it.
    */
   isRolledOut: boolean
   isPaused: boolean
@@ -170,7 +170,7 @@ function podFacts({ isEnding }: Common, spec: Fields, status: Fields) {
 }
 
 /**
- * Returns a pod's state in the order of `kubectl get pods`: an init container's wait, then a
+ * Returns a pod's state with the priority of `kubectl get pods`: an init container's wait, then a
  * container's wait or end, then the pod's phase.
  */
 export function podState(isEnding: boolean, status: Fields): string {
@@ -195,8 +195,8 @@ export function podState(isEnding: boolean, status: Fields): string {
 }
 
 /**
- * Whether a node's condition is good when true. Other conditions are good when false, such as
- * pressure or a missing network.
+ * Whether a node's condition is healthy when true. All other conditions are healthy when false,
+ * such as pressure or a missing network.
  */
 const isWellTrue = (type: string): boolean => type === 'Ready'
 
@@ -223,15 +223,15 @@ function nodeFacts(spec: Fields, status: Fields) {
 const revisionAnnotation = 'deployment.kubernetes.io/revision'
 
 /**
- * Reads the revision only from digits. A word such as `Infinity` would be the newest revision for
- * ever.
+ * Reads the revision, which must have only digits. A word such as `Infinity` would be the newest
+ * revision for ever.
  */
 function revisionIn(metadata: Fields): number {
   const word = wordOf(fieldsOf(metadata.annotations)[revisionAnnotation])
   return /^\d{1,15}$/.test(word) ? Number(word) : 0
 }
 
-/** Whether a workload's condition is unhealthy. Other types of conditions only show progress. */
+/** Whether a workload's condition is unhealthy. Conditions of other types only show progress. */
 const isIll = ({ type, isTrue }: Condition): boolean =>
   type === 'ReplicaFailure' || type === 'Failed' ? isTrue === true : /^(?:Available|Progressing)$/.test(type) && !isTrue
 
@@ -271,10 +271,7 @@ function isRolledOut(kind: KeptWorkload['kind'], metadata: Fields, spec: Fields,
   return updated >= wanted && numberOf(status.replicas) <= updated && numberOf(status.availableReplicas) >= updated
 }
 
-/**
- * Whether the workload has fewer ready pods than wanted, or not all pods are of the newest
- * revision.
- */
+/** Whether the workload has fewer ready pods than wanted, or pods of an older revision. */
 export const isBehind = ({ kind, ready, wanted, isRolledOut: isOver, isDone }: KeptWorkload): boolean =>
   kind !== 'Job' && kind !== 'CronJob' && !isDone && (ready < wanted || !isOver)
 

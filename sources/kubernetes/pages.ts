@@ -6,8 +6,8 @@ type ListQuestion = { read: ClusterKind; namespace: string | null; query?: Recor
 type PageBounds = { pageSize: number; maxPages: number }
 
 /**
- * Reads a list page by page. `toKept` makes the short form of each object, and null leaves the
- * object out. `isCut`: there are more pages.
+ * Reads a list page by page. `toKept` makes the short form of each object; null leaves the object
+ * out. `isCut`: not all pages were read.
  */
 export async function readPages<T>(
   ask: AskCluster,

@@ -2,8 +2,8 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wor
 import { type Condition, conditionsIn, podState } from './objects.ts'
 
 /**
- * The state that a pod reports, conditions first. Has only the fields that may be shown, so never
- * environment and arguments.
+ * The state that a pod reports, conditions first. Has only fields that may be shown, and never
+ * environment variables or arguments.
  */
 
 const maxMessage = 200
@@ -75,7 +75,7 @@ function shownResources({ resources }: Fields) {
 }
 
 /**
- * Describes what each probe requests: a path and a port, but no headers, and nothing of a command.
+ * Describes the request of each probe by path and port, without headers or the text of a command.
  */
 export function sayProbe(given: unknown): string {
   const probe = fieldsOf(given)
@@ -118,9 +118,9 @@ export const showCondition = ({ type, isTrue, reason, message, sinceMs, heardMs 
   ...(isTrue === null && heardMs !== null && { lastHeard: toIso(heardMs) }),
 })
 
-/** Formats the conditions of a pod: good ones as one word, others completely. */
+/** Formats the unhealthy conditions of a pod. */
 function showConditions(conditions: readonly Condition[]) {
-  // Shows one of two conditions, because an unready container makes its pod unready.
+  // Leaves out `Ready` beside `ContainersReady`: an unready container makes its pod unready.
   const ill = conditions.filter(({ type, isTrue }) =>
     type === 'DisruptionTarget' || type === 'PodResizePending' ? isTrue !== false : isTrue !== true,
   )
@@ -161,10 +161,7 @@ function gravity({ is, ready, restarts, ended, init, before }: ShownContainer): 
   return restarts > 0 || before ? 1 : 0
 }
 
-/**
- * Lists the names to which a pod's template refers. Of a Secret it lists only the name, which is
- * part of the pod.
- */
+/** Lists the names of ConfigMaps and claims to which a pod's template refers. */
 export function referencesOf(given: unknown): { configMaps: string[]; claims: string[] } {
   const spec = fieldsOf(given)
   const volumes = listOf(spec.volumes)

@@ -22,7 +22,7 @@ import { type ClusterView, objectsOf, workloadOf } from './view.ts'
 const bounds = { pageSize: 200, maxPages: 150 }
 
 /**
- * Reads all objects of a kind. Throws SourceError if there are too many, because a part of the list
+ * Reads all objects of a kind. Throws SourceError if there are too many, because an incomplete list
  * would prove nothing.
  */
 async function readAll<T>(ask: AskCluster, read: ClusterKind, toKept: (given: Fields) => T | null): Promise<T[]> {
@@ -43,7 +43,7 @@ async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
       namespace,
       selector: selectorIn(fieldsOf(spec).selector),
       allowed: numberOf(disruptionsAllowed),
-      // A budget that requires all its pods to be healthy allows no eviction.
+      // Allows no eviction if the budget requires all its pods to be healthy.
       allowsNone: numberOf(expectedPods) > 0 && numberOf(desiredHealthy) >= numberOf(expectedPods),
     }
   })
@@ -82,8 +82,8 @@ const ruleWords: Readonly<Record<Obstruction['rule'], string>> = {
 const maxRules = 4
 
 /**
- * Formats `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`. Counts each
- * node under each rule that excludes the node.
+ * Formats `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`. Counts a node
+ * under each rule by which the node rejects the pod.
  */
 function sayWhy(why: PendingPod['why']): string {
   const found = new Map<string, { nodes: string[]; least: { node: string; amount: number } | null; resource: string }>()
@@ -121,7 +121,7 @@ function countByOwner(view: ClusterView, pods: readonly ScheduledPod[]): string[
 
 type ShownPending = { workload: string; pods: number; certain: boolean; why: string }
 
-/** Formats one line for all pods of a workload that the same rules exclude. */
+/** Formats pending pods: one line for all pods of a workload that are excluded by equal rules. */
 function showPending(view: ClusterView, pending: readonly PendingPod[]): ShownPending[] {
   const shown = new Map<string, ShownPending>()
   for (const { pod, isCertain, why } of pending) {

@@ -8,17 +8,17 @@ import { changesBetween, fieldsOfTemplate } from './template.ts'
 import type { ClusterView } from './view.ts'
 
 /**
- * Changes of a workload by revision, the newest first, and its ConfigMaps that changed without a
+ * Changes of a workload by revision, the newest first, and changes of its ConfigMaps, which make no
  * revision.
  */
 
 export type Rollout = {
   revision: number
   madeMs: number
-  /** Changes since the revision before. Null if that revision is no longer kept. */
+  /** Changes since the revision before. Null if the cluster no longer keeps the revision before. */
   changed: string[] | null
   /**
-   * True if an older revision is in use again. The time of the revision is then that of its first
+   * True if an older revision is in use again. The revision's time is then the time of its first
    * use.
    */
   isTakenUpAgain: boolean
@@ -32,7 +32,7 @@ export type Rollouts = {
   /** The last change of the workload's own fields, as the server recorded it. */
   changedBy: { manager: string; atMs: number } | null
   configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
-  /** The time limits of a job, present or absent. */
+  /** The limits of a job on time and retries, also those that are not set. */
   bounds: string[]
 }
 
@@ -42,14 +42,12 @@ export const sayFirst = (revision: number): string =>
 
 const maxRevisions = 6
 const maxConfigMaps = 5
-/** Limits of a read. A namespace keeps ten revisions of each workload by default. */
+/** Limits of a read of revisions. A workload keeps ten revisions by default. */
 const revisionBounds = { pageSize: 200, maxPages: 25 }
 
 type Revision = Pick<Rollout, 'revision' | 'madeMs' | 'pods' | 'set'> & { template: unknown }
 
-/**
- * Reads the newest changes of a workload. `revisions` is how many are compared. Throws SourceError.
- */
+/** Reads a workload's newest changes, comparing so many `revisions`. Throws SourceError. */
 export async function readRollouts(
   ask: AskCluster,
   view: ClusterView,
@@ -134,7 +132,7 @@ async function listRevisions(
   return items.sort((a, b) => b.revision - a.revision).slice(0, most)
 }
 
-/** Ignores that an object was not found, because it was deleted after it was listed. */
+/** Returns null for an object that was not found, because it was deleted after it was listed. */
 function whereGone(error: unknown): null {
   if (error instanceof SourceError && error.code === 'REJECTED') return null
   throw error

@@ -1,19 +1,19 @@
 import { type Fields, fieldsOf, listOf, numberOf, wordOf } from './fields.ts'
 
 /**
- * Pods and nodes with the facts that a cluster's scheduler uses: requests, capacity, and rules.
- * Pure.
+ * Pods and nodes with the facts that the scheduler of a cluster uses: requests, capacity, and
+ * rules. Pure.
  */
 
 /** Amounts by resource: CPU in thousandths, memory and storage in bytes, and others as numbers. */
 export type Amounts = Readonly<Record<string, number>>
 
 export type Requirement = { key: string; operator: string; values: readonly string[] }
-/** Requirements that all have to hold. Null selects nothing. */
+/** Requirements on labels that all have to hold. Null selects nothing. */
 export type Selector = readonly Requirement[] | null
-/** Terms of which one has to hold, with all its requirements. Null allows any node. */
+/** Terms for nodes. One term has to hold, with all its requirements. Null allows any node. */
 type NodeTerms = readonly { labels: readonly Requirement[]; names: readonly Requirement[] }[] | null
-/** `namespaces` is null if the term selects namespaces by labels, which are not read. */
+/** `namespaces` is null if the term selects namespaces by labels, which are never read. */
 export type PodTerm = { selector: Selector; topologyKey: string; namespaces: readonly string[] | 'all' | null }
 export type SpreadRule = {
   selector: Selector
@@ -32,7 +32,7 @@ export type ScheduledPod = {
   labels: Readonly<Record<string, string>>
   node: string
   priority: number
-  /** The controller that creates the pod again. Null if there is none. */
+  /** The controller that creates the pod again. Null if the pod has no controller. */
   owner: { kind: string; name: string; uid: string } | null
   /** True if a file on the pod's node creates the pod. */
   isStatic: boolean
@@ -48,7 +48,7 @@ export type ScheduledPod = {
   spread: readonly SpreadRule[]
   ports: readonly string[]
   claims: readonly string[]
-  /** Rules of the pod that Nightshift ignores. */
+  /** Rules of the pod that the prediction ignores. */
   leftOut: readonly string[]
 }
 
@@ -81,7 +81,7 @@ const scales: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 }
 
-/** Reads a Kubernetes quantity such as `500m`, `1.5Gi` or `1e3`. Returns 0 for anything else. */
+/** Reads a Kubernetes quantity such as `500m`, `1.5Gi` or `1e3`. Returns 0 for any other text. */
 function readQuantity(value: unknown): number {
   if (typeof value === 'number') return numberOf(value)
   const found = /^([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i))?$/.exec(
@@ -122,7 +122,7 @@ function requestsOf(spec: Fields): Amounts {
   let starting: Amounts = {}
   for (const each of listOf(spec.initContainers)) {
     const own = requestOf(each)
-    // An init container that always restarts continues to run beside the others.
+    // Adds an init container that always restarts: it runs on beside the containers.
     if (each.restartPolicy === 'Always') beside = addAmounts(beside, own)
     starting = atLeast(starting, each.restartPolicy === 'Always' ? beside : addAmounts(beside, own))
   }
@@ -161,7 +161,7 @@ export function nodeTermsIn(required: unknown): NodeTerms {
   }))
 }
 
-/** Reads the node terms. A node selector is one more requirement of each term. */
+/** Reads the node terms of a pod. A node selector is one more requirement of each term. */
 function termsOf(spec: Fields): NodeTerms {
   const own = nodeTermsIn(fieldsOf(fieldsOf(spec.affinity).nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution)
   const labels = selectorIn({ matchLabels: spec.nodeSelector }) ?? []

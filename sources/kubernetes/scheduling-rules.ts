@@ -11,8 +11,8 @@ import {
 } from './scheduled.ts'
 
 /**
- * Finds the nodes that may take a pod, and the rules that exclude the others. Follows the
- * scheduler's filters (kubernetes.io, "Scheduling Framework"). Pure.
+ * Finds the nodes that may take a pod, and the rules by which all other nodes reject it. Follows
+ * the scheduler's filters (kubernetes.io, "Scheduling Framework"). Pure.
  */
 
 /**
@@ -21,12 +21,12 @@ import {
  */
 export type Board = {
   nodes: readonly ScheduledNode[]
-  /** The pods by the name of their node. `used` has the sums of their requests. */
+  /** The pods by the name of their node. `used` has the sum of the pods' requests for each node. */
   pods: Map<string, ScheduledPod[]>
   used: Map<string, Amounts>
   /**
-   * Whether a claim may be mounted on a node, by `namespace/claim`. A claim that is not listed may
-   * be mounted anywhere.
+   * Whether a claim may be mounted on a node, by `namespace/claim`. A claim without an entry may be
+   * mounted anywhere.
    */
   volumes: ReadonlyMap<string, (node: ScheduledNode) => boolean>
 }
@@ -59,7 +59,7 @@ type Rule =
   | 'port'
   | 'volume'
 
-/** The reason why a node does not take a pod. `amount` is how much of a resource is missing. */
+/** The reason why a node does not take a pod. `amount`: the missing amount of a resource. */
 export type Obstruction = { rule: Rule; detail: string; amount?: number }
 
 function meets({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
@@ -124,14 +124,14 @@ function shortOf({ used }: Pick<Board, 'used'>, pod: ScheduledPod, node: Schedul
 const appliesTo = ({ selector, namespaces }: PodTerm, to: ScheduledPod): boolean =>
   (namespaces === 'all' || (namespaces?.includes(to.namespace) ?? false)) && selects(selector, to.labels)
 
-/** Builds the key of a topology domain, which is all nodes with the same value of a label. */
+/** Builds the key of a topology domain: all nodes with one value of a label. */
 const domainKey = (key: string, value: string): string => `${key}=${value}`
 
 function* placed({ nodes, pods }: Board): Generator<[ScheduledNode, ScheduledPod]> {
   for (const node of nodes) for (const pod of pods.get(node.name) ?? []) yield [node, pod]
 }
 
-/** Lists the domains with a pod that this pod avoids, or that avoids this pod. */
+/** Lists the topology domains with a pod that this pod avoids, or that avoids this pod. */
 function listApart(board: Board, pod: ScheduledPod): Set<string> {
   const found = new Set<string>()
   for (const [node, each] of placed(board))
@@ -146,8 +146,8 @@ function listApart(board: Board, pod: ScheduledPod): Set<string> {
 }
 
 /**
- * Lists for each wanted neighbour the domains that have one. Null if the pod is the first of its
- * kind, so that any domain is allowed.
+ * Lists the topology domains that have each wanted neighbour. Null if the pod itself is the first
+ * wanted neighbour, so that any domain is allowed.
  */
 function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
   const found = pod.beside.map(() => new Set<string>())
@@ -163,7 +163,7 @@ function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
   return isFirst ? null : found
 }
 
-/** Counts the pods in each domain that the spread rule counts. */
+/** Counts the pods in each topology domain to which the spread rule applies. */
 function countSpread({ nodes, pods }: Board, pod: ScheduledPod, rule: SpreadRule): Map<string, number> {
   const counts = new Map<string, number>()
   for (const node of nodes) {

@@ -7,7 +7,7 @@ import { changeOf } from './rollouts.ts'
 import { servicesOf } from './subject.ts'
 import { objectsOf } from './view.ts'
 
-/** Formats objects with a list of allowed fields. No other field is ever shown. */
+/** Formats objects with a list of allowed fields for each kind. No other field is ever shown. */
 
 const quantity = (value: unknown): string => (wordOf(value) || String(numberOf(value))).slice(0, 24)
 

@@ -40,7 +40,7 @@ const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
 
 /**
  * Returns the state of a resource. Null if the cluster has no such object. `unknown` if the object
- * is not followed now, because its past proves nothing about its present.
+ * is not followed now, because its last known state may be out of date.
  */
 export function stateOf(
   cluster: SeenCluster,
@@ -55,7 +55,7 @@ export function stateOf(
   return { health: 'unknown', observed: `${state.observed}; ${unseen.join('; ')}`, fields: {} }
 }
 
-/** Lists the kinds that decide the state of a kind. */
+/** Lists the kinds of objects on which the state of an object of this kind depends. */
 function kindsBehind(kind: FollowedKind): FollowedKind[] {
   if (kind === 'Ingress') return [kind, 'Service', 'Pod']
   return isWorkload(kind) || kind === 'Service' ? [kind, 'Pod'] : [kind]

@@ -6,7 +6,7 @@ import { unseenOf } from './lacks.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
 import { type ClusterView, findObject, objectsOf, podsOf, workloadByName, workloadOf } from './view.ts'
 
-/** The subject of a query to a cluster, and the names that exist if it is not found. */
+/** The pod or workload that a query to a cluster is about. */
 
 export const sourceField = z.string().max(40).optional().describe('the cluster, where there are several')
 export const namespaceField = z
@@ -24,9 +24,9 @@ export type ClusterSubject = {
   /** The pod that was named, or the worst pod of the workload. */
   pod: KeptPod | null
   pods: KeptPod[]
-  /** The time when it was seen that the named object is gone. Null for an object that exists. */
+  /** The time when the view noticed that the named object was gone. Null for an existing object. */
   goneMs: number | null
-  /** Other workloads with the same name. */
+  /** Other workloads of the namespace with the same name. */
   namesakes: string[]
 }
 
@@ -58,7 +58,7 @@ export function findSubject(cluster: SeenCluster, namespace: string, name: strin
 }
 
 /**
- * Returns why a subject may not be fully known: its pods, itself or its possible owners are not
+ * Returns why the subject of a query may not be fully known: its pods, itself or its owner are not
  * followed.
  */
 export function unseenOfSubject(cluster: SeenCluster, { workload, pod }: ClusterSubject, nowMs: number): string[] {
@@ -86,7 +86,7 @@ const badness = ({ isReady, isDone, isFailed, isEnding, restarts }: KeptPod): nu
 
 const maxNamed = 8
 
-/** Lists the names that exist instead: the namespace's workloads, or the namespaces. */
+/** Lists existing names instead of a missing one: the namespace's workloads, or namespaces. */
 function sayThere(view: ClusterView, namespace: string): string {
   const inside = [...view.objects.values()].filter(
     (each) => each.namespace === namespace && isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
@@ -104,7 +104,7 @@ function sayThere(view: ClusterView, namespace: string): string {
 
 export const nameOfWorkload = ({ kind, namespace, name }: KeptWorkload): string => `${kind} ${namespace}/${name}`
 
-/** Counts the pods, the ready pods, and the other pods by state. */
+/** Counts all pods, the ready pods, and the pods in each other state. */
 export function countPods(pods: readonly KeptPod[]) {
   const states = Map.groupBy(
     pods.filter(({ isReady }) => !isReady),
@@ -137,8 +137,8 @@ export function servicesOf(view: ClusterView, namespace: string, pods: readonly 
 }
 
 /**
- * Lists labels of pods with the names that a service's selector uses. Pods whose name is similar to
- * the service's name come first.
+ * Lists the values that the pods' labels have under the names of a service's selector. Pods with a
+ * name similar to the service's name come first.
  */
 function sayLabels(pods: readonly KeptPod[], selector: Readonly<Record<string, string>>, service: string): string {
   const found = pods.flatMap((pod) => {

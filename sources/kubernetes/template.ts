@@ -3,9 +3,9 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, wordOf } from './f
 import { imageOf, sayProbe } from './pod.ts'
 
 /**
- * Fields of a pod template, to compare two revisions. A field has its value if the value may be
- * shown. Others, such as environment, arguments and annotations, have only the name, and a digest
- * for comparison that never leaves this file.
+ * Fields of a pod template, to compare two revisions. `shown` is the value if it may be shown. Of
+ * any other field, such as environment, arguments and annotations, only the name is shown; its
+ * digest is only compared, and never leaves this file.
  */
 
 type TemplateField = { shown: string | null; digest: string }
@@ -85,7 +85,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const probe of ['readinessProbe', 'livenessProbe', 'startupProbe']) {
     const said = sayProbe(container[probe])
     show(`${at} ${probe}`, said)
-    // Hidden parts of a probe, such as headers and command, may also have changed.
+    // Compares hidden parts of a probe too, such as headers and command.
     if (said !== '') hide(`${at} ${probe} in its details`, container[probe])
   }
   for (const { containerPort, protocol } of listOf(container.ports))
@@ -94,7 +94,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const name of ['securityContext', 'lifecycle', 'workingDir']) hide(`${at} ${name}`, container[name])
 }
 
-/** Adds each option by its name. All arguments without an option are one field. */
+/** Adds each argument of the form `--name=value` by its name. All other arguments are one field. */
 function addArguments(at: string, given: unknown, hide: Hide): void {
   if (!Array.isArray(given)) return
   const rest: unknown[] = []
@@ -120,7 +120,7 @@ const isDetailOf = (name: string, changes: readonly string[]): boolean =>
   name.endsWith(' in its details') && changes.some((each) => each.startsWith(name.replace(' in its details', ':')))
 
 /**
- * Lists the changes between two templates as lines, with old and new value if these may be shown.
+ * Lists the changes between two templates as lines, with old and new value if both may be shown.
  */
 export function changesBetween(before: TemplateFields, after: TemplateFields): string[] {
   const changes: string[] = []

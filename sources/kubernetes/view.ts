@@ -2,8 +2,8 @@ import { type FollowedKind, isWorkload } from './kinds.ts'
 import type { KeptObject, KeptOf, KeptPod, KeptWorkload } from './objects.ts'
 
 /**
- * The known objects of a cluster in short forms, and the deleted objects. `follow.ts` fills the
- * view.
+ * The objects of a cluster that this process knows, in short forms, and the deleted objects.
+ * `follow.ts` fills the view.
  */
 
 /** The state of the list of one kind, in one namespace or in all. */
@@ -12,9 +12,7 @@ export type FollowState = {
   namespace: string | null
   /** The time of the last complete list. */
   listedMs: number | null
-  /**
-   * The last time when the server sent something: a list, a change, or a sign that nothing changed.
-   */
+  /** The last time when the server sent data: a list, a change, or a sign that nothing changed. */
   heardMs: number | null
   /** The reason why the kind is not followed now. */
   trouble: { error: unknown; sinceMs: number } | null
@@ -74,7 +72,7 @@ export function removeObject(view: ClusterView, uid: string, nowMs: number): voi
   }
   view.objects.delete(uid)
   const key = nameKey(object.kind, object.namespace, object.name)
-  // Another object may have the same name by now.
+  // Removes the name only if it still belongs to this object and not to a newer one.
   if (view.byName.get(key) === uid) view.byName.delete(key)
   const siblings = object.owner && view.owned.get(object.owner.uid)
   if (siblings) {
@@ -84,8 +82,7 @@ export function removeObject(view: ClusterView, uid: string, nowMs: number): voi
 }
 
 /**
- * Replaces the objects of a kind by a complete list. Objects that are missing in the list are
- * deleted.
+ * Replaces the objects of a kind by a complete list. Objects that the list lacks count as deleted.
  */
 export function replaceListed(
   view: ClusterView,
@@ -115,9 +112,8 @@ export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): K
 const maxSteps = 4
 
 /**
- * Finds the workload of an object: goes up the chain of controllers in one namespace, and checks
- * that each has the uid that its child names. An unknown owner, such as a custom kind, ends the
- * chain.
+ * Finds the workload of an object through the chain of its controllers. Checks that each controller
+ * has the uid that the object below names. An unknown owner, such as a custom kind, ends the chain.
  */
 export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload | null {
   let at: KeptObject = object
@@ -136,7 +132,7 @@ export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload 
 export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
   const owned = (uid: string): KeptObject[] =>
     [...(view.owned.get(uid) ?? [])].flatMap((each) => view.objects.get(each) ?? [])
-  // Visits each object once, because an object that claims to own itself would repeat for ever.
+  // Visits each object once: an object that claims to own itself would make an endless loop.
   const found = new Set(owned(workload.uid))
   let below = [...found]
   for (let step = 1; step < maxSteps - 1; step += 1) {
@@ -150,7 +146,7 @@ export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
 
 /**
  * Finds the workload of a deleted pod by name: the part before the random end is the name of an
- * existing owner. Null if no such name is known, because nothing is guessed.
+ * existing owner. Null if no owner has the name; nothing is guessed.
  */
 export function workloadByName(view: ClusterView, namespace: string, pod: string): KeptWorkload | null {
   const [, before] = /^(.+)-[a-z0-9]{5}$/.exec(pod) ?? []
@@ -169,7 +165,7 @@ export function memberOf(view: ClusterView, object: KeptObject): Member | null {
   if (object.namespace === null) return null
   if (object.kind !== 'Pod' && object.kind !== 'ReplicaSet' && object.kind !== 'Job') return null
   const workload = workloadOf(view, object)
-  // A workload needs no entry, because it is found by its own name.
+  // Remembers no workload, which is found by its own name.
   if (workload?.uid === object.uid) return null
   const { kind, uid, namespace, name } = object
   return {

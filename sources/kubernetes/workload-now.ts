@@ -73,7 +73,7 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
   ]
 }
 
-/** Lists the faults of the worst pod and its node. */
+/** Lists unhealthy conditions of the worst pod and its node. */
 function conditionsBelow({ head, shown }: PodDiagnosis, pod: KeptPod | null): ShownCondition[] {
   const show = (of: string, given: Record<string, unknown>): ShownCondition => ({
     of,
@@ -90,7 +90,7 @@ function conditionsBelow({ head, shown }: PodDiagnosis, pod: KeptPod | null): Sh
   ]
 }
 
-/** Groups pods by state: unhealthy groups first, then the largest. */
+/** Groups pods by state: unhealthy groups first, then the largest groups. */
 function groupPods(pods: readonly KeptPod[]): PodGroup[] {
   return [...Map.groupBy(pods, sayPodState)]
     .map(([state, members]) => ({
@@ -159,8 +159,8 @@ const showRollouts = ({ rollouts }: Rollouts): ClusterNow['rollouts'] =>
   }))
 
 /**
- * Lists changes outside of the pod template: the workload's other fields, its ConfigMaps, and the
- * limits of a job.
+ * Lists changes outside of the pod template: of the workload's other fields, of its ConfigMaps, and
+ * the limits of a job.
  */
 const sayChanges = ({ changedBy, configMaps, bounds }: Rollouts): ClusterNow['changes'] => [
   ...(changedBy

@@ -11,12 +11,12 @@ import { nameAsked, newSince, rangeBefore, sayUnknown, toAsked } from './summary
 const maxPoints = 120
 const maxSeries = 20
 const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const
-/** Number of points if the query names no step. */
+/** The usual number of points if the query names no step. */
 const usualPoints = 60
 
 /**
- * Chooses steps that cover the window. Steps are multiples since 1970, because both log stores
- * align to them.
+ * Chooses steps that cover the window. A step begins at a multiple of its length since 1970,
+ * because both log stores align steps so.
  */
 function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['grid'] {
   const seconds = (untilMs - fromMs) / 1_000
@@ -28,7 +28,7 @@ function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['
     return { stepSeconds, fromMs: first, untilMs: end, length: (end - first) / stepMs }
   }
   const grid = cover(Math.max(1, asked, Math.ceil(seconds / maxPoints)))
-  // A window that begins within a step needs one step more.
+  // Takes longer steps if the window begins within a step and would need one point too many.
   const { length: _, ...chosen } = grid.length > maxPoints ? cover(Math.ceil(seconds / (maxPoints - 1))) : grid
   return chosen
 }
@@ -84,10 +84,10 @@ type Found = {
   series: CountedSeries[]
   partial: string[]
   grid: Counting['grid']
-  /** The series that existed before the window. Null if the times cannot be compared. */
+  /** The series that had lines before the window. Null if the times cannot be compared. */
   known: ReadonlySet<string> | null
   newSinceMs: number
-  /** Labels in the query that no counted line has. */
+  /** Labels of `by` that no counted line has. */
   unknownBy: readonly string[]
   names: { there: readonly string[] | null; unknown: readonly string[] }
   range: Range
@@ -102,7 +102,7 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
     const [maxAt, max] = filled.reduce((best, point) => (point[1] > best[1] ? point : best))
     const [first, last] = [filled[0]?.[0] ?? maxAt, filled.at(-1)?.[0] ?? maxAt]
     const isNew = known !== null && !known.has(toKey(each)) && last + grid.stepSeconds * 1_000 > newSinceMs
-    // The first step may begin before the window.
+    // Begins no earlier than the window, because the first step may begin before it.
     const at = (ms: number) => toTime(Math.max(ms, range.fromMs))
     const times = { maxAt: at(maxAt), first: at(first), last: at(last) }
     return { labels: each.labels, total: sumOf(each), ...(isNew && { isNew }), max, ...times }
@@ -131,14 +131,14 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
   return {
     summary,
     whole: shown.map((each) => JSON.stringify({ labels: each.labels, points: toPoints(each, grid) })).join('\n'),
-    // A label that no line has finds nothing, even if there are lines.
+    // Is not empty if the query names an unknown label: such a query finds nothing anyway.
     isEmpty: seen.length === 0 && names.unknown.length === 0,
     isPartial: partial.length > 0,
     ...(seen.length > shown.length && { isCut: true }),
   }
 }
 
-/** Writes each step with its beginning in seconds. A step without lines is 0. */
+/** Writes each step by its beginning in seconds. A step without lines has 0. */
 function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: Counting['grid']): [number, number][] {
   const counts = new Map(points)
   const steps = Math.round((untilMs - fromMs) / 1_000 / stepSeconds)
@@ -148,7 +148,7 @@ function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: C
   })
 }
 
-/** Describes how many lines there are, and which group is the largest. */
+/** Describes how many lines were counted, and which group is the largest. */
 export function sayCounts(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const about = nameAsked(asked)
   const lines = Number(summary.lines ?? 0)

@@ -2,8 +2,8 @@ import type { LogLine, LogTemplate } from './last.ts'
 import { quotePattern } from './logs.ts'
 
 /**
- * Converts templates to patterns: one regular expression of RE2 for the server's search, and one of
- * JavaScript for the lines that were read.
+ * Converts templates of log lines to patterns: a regular expression of RE2 for the server's search,
+ * and one of JavaScript for the lines that were read.
  */
 
 const dialects = {
@@ -11,12 +11,12 @@ const dialects = {
   here: { blank: '[\\t\\n\\f\\r ]', other: '[^\\t\\n\\f\\r ]' },
 } as const
 
-/** The most words of a line in a template, and the most characters that are read. */
+/** The most words of a line in a template, and the most characters that are read of a line. */
 const maxWords = 60
 const maxCharacters = 2_000
 
 /**
- * Writes a template as a pattern. `hasTimes`: a masked part may be a date and a time with a blank
+ * Writes a template as a pattern. `hasTimes`: a variable part may be a date and a time with a blank
  * between them.
  */
 function toPattern({ text, sample }: LogTemplate, dialect: keyof typeof dialects, hasTimes: boolean): string {
@@ -30,7 +30,7 @@ function toPattern({ text, sample }: LogTemplate, dialect: keyof typeof dialects
 
 /**
  * Returns the pattern of each template. Null if the pattern also matches lines of other templates,
- * because the server would then count too many.
+ * because the server would count these lines too.
  */
 export function findPatterns(
   templates: readonly LogTemplate[],

@@ -1,12 +1,12 @@
 import type { AskSource } from '../kind.ts'
 import { type LogQuery, type LogReader, listMatchers, type Range } from './logs.ts'
 
-/** The labels of lines in the window, and the labels in the query that no line has. */
+/** The labels of the lines in the window, and the labels in the query that no line has. */
 type LabelsThere = { there: readonly string[] | null; unknown: readonly string[] }
 
 /**
- * Finds labels in the query that no line has. A query with such a label finds nothing, which proves
- * nothing about the lines.
+ * Finds labels in the query that no line has. A query with one of them finds nothing, which does
+ * not prove that no lines exist.
  */
 export async function findUnknownLabels(
   reader: LogReader,
@@ -24,7 +24,7 @@ export async function findUnknownLabels(
   const streams = Object.fromEntries(
     Object.entries(query.labels).filter(([name]) => !query.inLine?.includes(name.replaceAll('.', '_'))),
   )
-  // Counts by the labels that exist: the same streams without the other conditions.
+  // Counts the lines of the streams without the query's other conditions.
   const count = (labels: LogQuery['labels']) =>
     reader
       .countLines(ask, { ...query, labels, contains: [], excludes: [], pattern: undefined }, range)
@@ -33,6 +33,6 @@ export async function findUnknownLabels(
     count(streams),
     ...missing.map((name) => count({ ...streams, [name]: { '!=': '' } })),
   ])
-  // Nothing is known about the labels of streams that have no line at all.
+  // Reports no unknown labels if the streams have no line, because no label can be known then.
   return { there, unknown: all ? missing.filter((_, at) => counts[at] === 0) : [] }
 }

@@ -6,8 +6,8 @@ import { type AskSource, type Since, SourceError } from '../kind.ts'
 import { type LogReader, maxLines, type Range } from './logs.ts'
 
 /**
- * The newest log lines of a resource for the context of an investigation: a few lines, found by
- * labels that code chooses, and grouped by templates.
+ * The newest log lines of a resource for the context of an investigation. Code chooses the labels
+ * of the query, and groups the few lines by templates.
  */
 
 /**
@@ -46,18 +46,18 @@ const masks: readonly [RegExp, string][] = [
 ]
 
 const maxWords = 60
-/** The share of a template's words that a line must have to belong to the template. */
+/** The share of a template's words that a line must have in common with the template. */
 const similarity = 0.5
-/** How many first words two lines must share to be compared at all. */
+/** The number of first words that two lines must share to be compared at all. */
 const depth = 2
-/** The most templates in one leaf. The samples of LogHub have fewer than a hundred. */
+/** The most templates in one leaf. The sample logs of LogHub have fewer than a hundred. */
 const maxInLeaf = 200
 
 type Group = LogTemplate & { words: string[] }
 
 /**
- * Finds the templates of lines, the most frequent first. Lines before `sinceMs` only make templates
- * known, and are not counted.
+ * Finds the templates of lines, the most frequent first. Lines before `sinceMs` are not counted;
+ * they only make a template known.
  */
 export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): LogTemplate[] {
   return [...new Set(groupLines(lines, sinceMs))]
@@ -66,7 +66,7 @@ export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATI
     .sort((a, b) => b.count - a.count || a.text.localeCompare(b.text))
 }
 
-/** Returns the template of each line. Lines with the same template have the same object. */
+/** Returns the template of each line. Lines with one template have the same object. */
 export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): Group[] {
   const leaves = new Map<string, Group[]>()
   return lines.map((line) => {
@@ -74,8 +74,7 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
     const leaf = leafOf(words)
     const groups = leaves.get(leaf) ?? []
     leaves.set(leaf, groups)
-    // No program logs more templates than this. Further lines join the last group, which limits the
-    // work.
+    // Lets a line join the leaf's last group if the leaf is full, which limits the work.
     const known = chooseGroup(groups, words) ?? (groups.length >= maxInLeaf ? groups.at(-1) : null)
     if (known) {
       join(known, words, line, sinceMs)
@@ -94,8 +93,8 @@ function toWords(text: string): string[] {
 }
 
 /**
- * Returns the key of a leaf: number of words and first words of a line. A word with a digit does
- * not separate lines.
+ * Returns the key of a leaf: the number of words and the first words of a line. A first word with a
+ * digit does not count.
  */
 function leafOf(words: readonly string[]): string {
   const first = words.slice(0, depth).map((word) => (/\d|<\*>/.test(word) ? '<*>' : word))
@@ -136,7 +135,7 @@ const unitLabels = 'unit _SYSTEMD_UNIT systemd_unit service_name service contain
 const workloadLabels = 'deployment statefulset daemonset workload app app_kubernetes_io_name service_name'.split(' ')
 const podLabels = ['pod', 'pod_name', 'k8s.pod.name', 'k8s_pod_name', 'kubernetes.pod_name'] as const
 
-/** The most queries to one source, sent one after the other, until one finds lines. */
+/** The most queries to one source. They are sent one after the other until one finds lines. */
 const maxTries = 6
 /** Milliseconds after which the context is built without logs. */
 const lastLinesWithinMs = 4_000
@@ -148,9 +147,9 @@ const maxBytes = 900
 const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)?|denied|refused|timed? ?out|killed)\b/i
 
 /**
- * Reads the newest line of each template of a resource from a source, in order of time; errors
- * first if not all fit. Null if the source has no label for the resource, or no line since then.
- * Throws SourceError, `TIMEOUT` after four seconds.
+ * Reads the newest line of each template of a resource from a source, in order of time; lines with
+ * errors are preferred. Null if the source has no label for the resource, or no line of it since
+ * `sinceMs`. Throws SourceError, `TIMEOUT` after four seconds.
  */
 export async function readLastLines(
   reader: LogReader,
@@ -163,8 +162,8 @@ export async function readLastLines(
     throw new SourceError('TIMEOUT', `the source sent no lines within ${lastLinesWithinMs / 1_000} s`)
   })
   try {
-    // A running query ends by the source's own limit, and this timeout does not count as a failure
-    // of the source.
+    // Leaves a running query to the source's own limit. This timeout does not count as a failure of
+    // the source.
     return await Promise.race([searchLast(reader, ask, subject, { fromMs: sinceMs, untilMs: nowMs }), late])
   } finally {
     late.catch(() => {})
@@ -191,9 +190,9 @@ async function searchLast(
 }
 
 /**
- * Lists sets of labels for the subject, the narrowest first: the alert's pod, the program on the
- * machine, the machine. Uses only labels that the source has, and values from the registry or the
- * alert.
+ * Lists sets of labels for the subject, the narrowest first: the alert's pod, the workload, the
+ * program on the machine, the machine. Uses only labels that the source has, and values from the
+ * registry or the alert.
  */
 export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): Record<string, string>[] {
   const { machine, unit, workload, alertLabels } = subject
@@ -202,7 +201,7 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
     const pod = podLabels.map((each) => alertLabels[each]).find((each) => each)
     return pod && workload.some((name) => pod === name || pod.startsWith(`${name}-`)) ? [{ [label]: pod }] : []
   })
-  // Alerts and log shippers may write the machine's name with a port or a domain.
+  // Adds the machine's name as the alert writes it, which may have a port or a domain.
   const written = Object.values(alertLabels).filter((value) =>
     toMachineNames(value).some((name) => machine.includes(name)),
   )
@@ -210,8 +209,7 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
   const machines = has(machineLabels).flatMap((label) => names.map((name) => ({ [label]: name })))
   const units = has(unitLabels).flatMap((label) => unit.map((name) => ({ [label]: name })))
   const workloads = has(workloadLabels).flatMap((label) => workload.map((name) => ({ [label]: name })))
-  // A service is never searched without its machine, because that would find the service on every
-  // machine.
+  // Searches a service only together with its machine, because every machine may have the service.
   const onMachine = machines.slice(0, 2).flatMap((where) => units.map((what) => ({ ...where, ...what })))
   return [...pods, ...workloads, ...onMachine.slice(0, maxTries - 2), ...machines]
 }

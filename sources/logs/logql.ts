@@ -14,14 +14,14 @@ const toMatcher = ({ name, op, value }: ReturnType<typeof listMatchers>[number])
   `${toLokiName(name)}${op}${quoteText(value)}`
 
 /**
- * Parses fields of a line. Both parsers mark a line in another format with an error, which is
- * dropped. Such a line has no fields, but is still counted.
+ * Parses fields of a line. Both parsers mark a line in another format with an error label, which is
+ * dropped. Such a line has no fields, but still counts.
  */
 const parsers = '| json | logfmt | drop __error__, __error_details__'
 
 /**
- * Writes a query in LogQL, with one more pattern if given. Values and texts are quoted, so that
- * none is read as part of the query. The text of a line is searched before its fields are parsed,
+ * Writes a query in LogQL, with one more pattern if given. Values and texts are quoted, so that no
+ * text is read as part of the query. The text of a line is searched before its fields are parsed,
  * because parsing costs more.
  */
 export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: LogQuery, also?: string): string {
@@ -43,8 +43,8 @@ export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: Lo
 const maxNamed = 20
 
 /**
- * Finds the names in the query that are not labels of the streams; these are read from the line.
- * The streams of the first condition may have fewer labels than all streams.
+ * Finds the names in the query that are not labels of the streams; these names are read from the
+ * line. The streams of the first condition may have fewer labels than all streams together.
  */
 export async function placeLabels(
   query: LogQuery,
@@ -66,7 +66,7 @@ export async function placeLabels(
   const others = asked.filter((name) => name !== toLokiName(first.name))
   const isOpen = others.some((name) => all.includes(name))
   const ofThese = isOpen ? await listLabels(`{${toMatcher(first)}}`).catch(() => []) : []
-  // A server that ignores this parameter returns the labels of all streams.
+  // Uses the labels of all streams if the server ignores the selector.
   const there = ofThese.includes(toLokiName(first.name)) ? ofThese : all
   return { ...query, inLine: others.filter((name) => !there.includes(name)) }
 }

@@ -6,14 +6,12 @@ import type { AskSource } from '../kind.ts'
 import type { LogLine } from './last.ts'
 
 /**
- * The schema is loose, because an example in words uses less of the model's first turn than a full
- * schema.
+ * Accepts any value in the model's schema, because an example in words takes less of the model's
+ * first turn than a full schema.
  */
 const shownByExample = z.unknown()
 
-/**
- * Describes the right form of a value for a refusal. Other errors have the usual text of a schema.
- */
+/** Returns the right form of a value as the error for a wrong type. Other errors stay as usual. */
 const formOf = (text: string) => ({
   error: ({ code }: { code?: string }) => (code === 'invalid_type' ? `write ${text}` : undefined),
 })
@@ -21,7 +19,7 @@ const labelForms = 'write a label as "web-1", or as {"=~": "web-.*"}, {"!=": "we
 const isOneForm = (value: unknown) =>
   typeof value === 'string' || (value instanceof Object && ['=~', '!=', '!~'].includes(Object.keys(value).join()))
 
-/** Other conditions on a label: a regular expression of its complete value, or a negation. */
+/** The conditions on a label besides equality: a regular expression, or a negation. */
 const unequal = z.union([
   z.strictObject({ '=~': z.string().min(1).max(200) }),
   z.strictObject({ '!=': z.string().max(200) }),
@@ -30,9 +28,9 @@ const unequal = z.union([
 const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is not the name of a label')
 
 /**
- * A query for logs, the same for every kind of source: labels of the subject, words in lines, and a
- * window. The kind writes the query from these fields, so that no text of a model becomes a query.
- * A query to a device names a unit's journal or a file instead.
+ * A query for logs, for every kind of source: labels of the subject, words in lines, and a window.
+ * The kind of source writes its own query from these fields, so that no text of a model becomes a
+ * query. A query to a device names a unit's journal or a file instead of labels.
  */
 export const logQuery = z.strictObject({
   source: z.string().max(40).optional().describe('where there are several'),
@@ -100,7 +98,7 @@ const refuse = (reason: string, bounded: Record<string, string> | null = null) =
   bounded,
 })
 
-/** Judges a query for logs. Pure. */
+/** Judges a query for logs by its arguments. Pure. */
 export function judgeLogQuery(query: LogQuery): QueryVerdict {
   const { labels, window, pattern, on, unit, path } = query
   if (on !== undefined) return judgeDeviceLog(query)
@@ -114,7 +112,7 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   const labelProblem = findLabelProblem(query)
   if (labelProblem !== null) return refuse(labelProblem)
   const { by = [], step } = query.count ?? {}
-  // Each log store has a reserved name for the step of a count, and reads a repeated label as one.
+  // Refuses a repeated label, which log stores read as one, and their reserved name `_time`.
   if (new Set(by).size < by.length || by.includes('_time'))
     return refuse(
       'by names a label twice, or the time, which each count has anyway: name another label, or leave out "by"',
@@ -125,7 +123,7 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   if (seconds === null || seconds <= 0)
     return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
   if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
-  // Counts use whole steps, so a step longer than the window would read more than the window.
+  // Refuses a longer step than the window: counts use whole steps, and would read more.
   if (step !== undefined && (parseDuration(step) ?? 0) > seconds)
     return refuse(`the step ${step} is longer than the window ${window}: write a shorter one, or leave it out`)
   const problem = pattern === undefined ? null : findPatternProblem(pattern)
@@ -186,13 +184,13 @@ export function toRange({ window, until }: Pick<LogQuery, 'window' | 'until'>, n
 export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
 
 /**
- * Quotes a text for LogQL, LogsQL and PromQL with the escapes of Go, which cannot hold half of a
- * surrogate pair: VictoriaLogs would end the quote there and read the rest as a query. Half of a
- * pair becomes U+FFFD.
+ * Quotes a text for LogQL, LogsQL and PromQL with the escapes of Go. Go cannot escape half of a
+ * surrogate pair: VictoriaLogs would end the quote there and read the remaining text as a query.
+ * Half of a pair becomes U+FFFD.
  */
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
-/** Lines, and the reasons why some may be missing. `partial` is empty if all lines are there. */
+/** Log lines, and the reasons why lines may be missing. `partial` is empty if none is missing. */
 export type LogAnswer = { lines: LogLine[]; partial: string[] }
 
 /**
@@ -201,7 +199,7 @@ export type LogAnswer = { lines: LogLine[]; partial: string[] }
  */
 export type KindCount = { count: number; before: number; firstMs: number | null; lastMs: number | null }
 
-/** `also` is a further pattern (RE2) that lines must match. Code writes it. */
+/** `also` is one more pattern (RE2) that lines must match. Code writes the pattern. */
 type Narrowed = { query: LogQuery; also?: string; limit: number }
 
 export type CountedSeries = {
@@ -209,27 +207,27 @@ export type CountedSeries = {
   points: [number, number][]
 }
 /**
- * A count by labels. The grid has whole steps, of which the first and the last count only within
- * the window.
+ * A count of lines by labels. The grid has whole steps; of the first and last step, only the part
+ * within the window counts.
  */
 export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number }; window: Range }
 
-/** Parses a count. An empty text is not 0. */
+/** Parses the count of a log store. An empty text is not 0 but NaN. */
 export const parseCount = (text = ''): number => (text.trim() === '' ? Number.NaN : Number(text))
 
 /**
- * Reads logs from one kind of source. Writes the source's own query language from a query for logs.
+ * Reads logs from one kind of source. Writes a query for logs in the source's own query language.
  */
 export type LogReader = {
-  /** Finds which names are fields of the line, if the store separates fields from labels. */
+  /** Finds the names in the query that are fields of the line and not labels of the store. */
   place?(ask: AskSource, query: LogQuery, range: Range): Promise<LogQuery>
   /** Reads the newest lines of a window. */
   readLines(ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer>
-  /** Counts the lines of the window. Null if the server gives no count, or only for a part. */
+  /** Counts the lines of the window. Null if the server gives no count, or counts only a part. */
   countLines(ask: AskSource, query: LogQuery, range: Range): Promise<number | null>
   /**
-   * Counts the lines of each of these patterns (RE2). Null if the server gives no count, or only
-   * for a part.
+   * Counts the lines that match each pattern (RE2). Null if the server gives no counts, or counts
+   * only a part.
    */
   countKinds(
     ask: AskSource,

@@ -64,7 +64,7 @@ const readLokiLines: LogReader['readLines'] = async (ask, { query, also, limit }
 
 type Counts = Awaited<ReturnType<LogReader['countBy']>>
 
-/** Counts lines in whole steps. A point counts the step that ends at this point. */
+/** Counts lines in whole steps. A point of Loki counts the step that ends at this point. */
 async function askSteps(ask: AskSource, query: string, steps: Range & { stepMs: number }): Promise<Counts> {
   const { fromMs, untilMs, stepMs } = steps
   const times = { start: toNanoseconds(fromMs + stepMs), end: toNanoseconds(untilMs), step: `${stepMs / 1_000}s` }
@@ -79,7 +79,7 @@ async function askSteps(ask: AskSource, query: string, steps: Range & { stepMs: 
 }
 
 /**
- * Counts lines in a part of a step. The result is the count of the step that begins at
+ * Counts lines in a part of a step. The result is the count for the step that begins at
  * `stepFromMs`.
  */
 async function askPart(ask: AskSource, query: string, untilMs: number, stepFromMs: number): Promise<Counts> {
@@ -113,7 +113,7 @@ const lokiReader: LogReader = {
     if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
     return Number(parsed.data.data.result[0]?.value[1] ?? 0)
   },
-  // Sends one query. A label separates the templates and the windows.
+  // Counts with one query, in which a label separates templates and windows.
   async countKinds(ask, query, patterns, { window, before }) {
     const terms = patterns.flatMap((pattern, at) =>
       [window, before].map(({ fromMs, untilMs }, which) => {
@@ -140,8 +140,8 @@ const lokiReader: LogReader = {
       fromMs: grid.fromMs + Math.ceil(stepOf(window.fromMs)) * stepMs,
       untilMs: grid.fromMs + Math.floor(stepOf(window.untilMs)) * stepMs,
     }
-    // Queries the parts of a step at both ends separately, because whole steps would count too
-    // much.
+    // Counts the incomplete steps at both ends separately, because whole steps would reach beyond
+    // the window.
     const parts =
       whole.fromMs > whole.untilMs
         ? [window]

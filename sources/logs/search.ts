@@ -19,8 +19,8 @@ import {
 import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
 
 /**
- * The tool `search_logs` of a kind of source. Everything except the lines may be missing, which is
- * then reported.
+ * The tool `search_logs` of a kind of source. Any part of the result except the lines may be
+ * missing; the tool then reports it.
  */
 export const searchLogs = (reader: LogReader) =>
   defineSourceTool({
@@ -61,8 +61,8 @@ export const searchLogs = (reader: LogReader) =>
         partial,
         isCut,
         total: partial.length > 0 ? null : isCut ? total : lines.length,
-        // Compares nothing if lines of the time before are missing, because a known line would then
-        // look new.
+        // Compares nothing if lines from before the window are missing, because a known line would
+        // then look new.
         before: isWhole ? before.lines : null,
         newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
         ...(counted && { counted }),
@@ -73,8 +73,8 @@ export const searchLogs = (reader: LogReader) =>
   })
 
 /**
- * Reads half of the lines of a large window by words of trouble, because the newest lines may all
- * be of one minute.
+ * Reads half of the lines of a large window by words of trouble, because the newest lines may cover
+ * only one minute.
  */
 async function addTrouble(
   reader: LogReader,
@@ -98,7 +98,7 @@ const maxPatternCharacters = 2_500
 
 type Counting = { lines: readonly LogLine[]; window: Range; before: Range }
 
-/** Returns the server's counts of the shown templates. Null if the server gives none. */
+/** Returns the server's counts of the shown templates. Null if the server gives no counts. */
 async function countKinds(
   reader: LogReader,
   ask: AskSource,
@@ -121,7 +121,7 @@ async function countKinds(
 
 type Narrowed = Parameters<LogReader['readLines']>[1]
 
-/** Reads the newest lines. Keeps lines with a valid time, and no more than requested. */
+/** Reads the newest lines. Keeps lines with a valid time, and no more lines than requested. */
 async function readNewest(reader: LogReader, ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer> {
   const answer = await reader.readLines(ask, narrowed, range)
   const { lines } = answer

@@ -8,19 +8,19 @@ import type { KindCount, LogQuery, Range } from './logs.ts'
 /** The lines of a window of logs, and of the time before it. */
 type LogWindow = {
   lines: readonly LogLine[]
-  /** Number of all lines of the window by the server's count. Null if the server gives none. */
+  /** Number of all lines of the window, as the server counts them. Null without such a count. */
   total: number | null
   /** True if lines of the window were left out. */
   isCut: boolean
-  /** All lines of the time before. Null if some are missing. */
+  /** All lines from the time before the window. Null if some are missing. */
   before: readonly LogLine[] | null
-  /** A line is new if it did not appear before this time. Null if nothing is compared. */
+  /** The time from which an unknown template counts as new. Null if nothing is compared. */
   newSinceMs: number | null
   /** The server's counts of templates, by template. */
   counted?: ReadonlyMap<string, KindCount>
   /** Reasons why lines may be missing, as the server or this code describes them. */
   partial?: readonly string[]
-  /** Labels that lines have, if nothing was found. */
+  /** Labels that lines in the window have, given if the query found nothing. */
   labelNames?: readonly string[]
   /** Labels of the query that no line of the window has. */
   unknownLabels?: readonly string[]
@@ -34,13 +34,13 @@ const maxSampleCharacters = 300
 const maxLabelNames = 30
 
 /**
- * Returns the time from which lines are new: the window's beginning, or a quarter of an hour before
- * the incident began.
+ * Returns the time from which templates count as new: the window's beginning, or a quarter of an
+ * hour before the incident began.
  */
 export const newSince = ({ fromMs }: Range, incidentBeganMs: number | null): number =>
   incidentBeganMs === null ? fromMs : incidentBeganMs - leadMs
 
-/** Returns a range of the same length that ends before anything that may be new. */
+/** Returns an equally long range that ends before anything that may be new. */
 export function rangeBefore({ fromMs, untilMs }: Range, newSinceMs: number): Range {
   const end = Math.min(fromMs, newSinceMs)
   return { fromMs: end - (untilMs - fromMs), untilMs: end }
@@ -116,7 +116,7 @@ export function summarizeLogs(query: LogQuery, given: LogWindow, range: Range): 
   }
 }
 
-/** Returns the conditions that the lines had to fulfil. */
+/** Returns the query's conditions on lines. */
 export const toAsked = ({ labels, contains, excludes, pattern }: LogQuery) => ({
   labels,
   ...(contains.length > 0 && { contains }),
@@ -160,13 +160,13 @@ type DeviceLog = {
   lines: readonly (readonly [number | null, string])[]
   untilMs: number
   isMore: boolean
-  /** Number of files in the same directory that were not read. */
+  /** Number of files in the log's directory that were not read. */
   unread?: number
 }
 
 /**
- * Summarizes the log of a device like the log of a source. Compares the requested time with an
- * equal time before it. If no line has a time, the lines count as written at the file's last
+ * Summarizes the log of a device like the log of a source. Compares the requested time with the
+ * equally long time before it. If no line has a time, all lines get the time of the file's last
  * change, and are not compared.
  */
 export function summarizeDeviceLog(
@@ -176,14 +176,14 @@ export function summarizeDeviceLog(
 ): ToolReading {
   const isTimed = lines.some(([atMs]) => atMs !== null)
   const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
-  // Lines before the first line with a time are older than this line.
+  // Gives lines before the first line with a time the time of this line, because they are no newer.
   const firstMs = lines.find(([atMs]) => atMs !== null)?.[0] ?? untilMs
   const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? firstMs, text }))
   const found = all.filter(({ atMs }) => atMs >= fromMs)
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
   const since = newSince(range, at.incidentBeganMs)
-  // A log that is cut at its beginning lacks lines of the time before. If the log lacks all these
-  // lines, it also lacks lines of the window.
+  // Counts the window as cut only if the log lacks all lines from before it. A log that is cut at
+  // its beginning first lacks those lines.
   const isCut = isMore && found.length === all.length
   const readFromMs = fromMs - asked.sinceSeconds * 1_000
   const before = isTimed && !isMore && readFromMs < since ? all.filter(({ atMs }) => atMs < fromMs) : null
@@ -193,7 +193,7 @@ export function summarizeDeviceLog(
     excludes: [],
     window: isTimed ? formatWindow(asked.sinceSeconds) : 'unknown: no line has a time',
   }
-  // The newest of several files says nothing about the other files.
+  // Marks the result as partial: the newest file says nothing about the other files.
   const partial = unread > 0 ? [`only the newest file was read, and ${formatCount(unread, 'other')} not`] : []
   const log = { lines: found, total: null, isCut, before, newSinceMs: before ? since : null, partial }
   return summarizeLogs(query, log, range)
@@ -202,7 +202,7 @@ export function summarizeDeviceLog(
 const formatWindow = (seconds: number): string =>
   seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
 
-/** Returns the names of what a query is about. */
+/** Returns the label values, the unit or the path that a query is about. */
 export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>): string {
   const named = Object.entries(labels as object).map(([name, is]) =>
     typeof is === 'string' ? is : `${name} ${Object.entries(is).flat().join(' ')}`,
@@ -210,13 +210,13 @@ export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>):
   return [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
 }
 
-/** Describes the labels that no line has, because a query with such a label finds nothing. */
+/** Describes the query's labels that no line has: such a query finds nothing. */
 export function sayUnknown({ unknownLabels }: Record<string, unknown>): string {
   const names = Array.isArray(unknownLabels) ? unknownLabels.map(toText).join(', ') : ''
   return names === '' ? '' : `; no line has a label ${names}`
 }
 
-/** Describes the first template, which is new, an error, or the most frequent. */
+/** Describes the first template of a summary, which is new, an error, or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const { window, until } = asked
   const about = nameAsked(asked)

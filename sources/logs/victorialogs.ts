@@ -41,9 +41,9 @@ const line = z.looseObject({ _time: z.string(), _msg: z.string().default('') })
 type Rows = { rows: unknown[]; partial: string[] }
 
 /**
- * Requests a complete response. A cluster without some storage nodes refuses this with 502
- * (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses). The next request is
- * for the part of the other nodes, which looks like a complete response.
+ * Requests a complete response. A cluster without some storage nodes refuses this request with 502
+ * (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses). Then requests the
+ * data of the remaining nodes, which looks like a complete response.
  */
 async function askRows(ask: AskSource, form: Record<string, string>): Promise<Rows> {
   const query = (allow_partial_response: '0' | '1') =>
@@ -65,7 +65,7 @@ function parseRows(text: string): unknown[] {
   }
 }
 
-/** Converts a range to parameters. The end of a window is not part of the window. */
+/** Converts a range to parameters of a query. The range's end is not part of it. */
 const toTimes = ({ fromMs, untilMs }: Range) => ({
   start: new Date(fromMs).toISOString(),
   end: new Date(untilMs - 1).toISOString(),

@@ -3,7 +3,7 @@ import { type AskSource, SourceError } from '../kind.ts'
 import { joinParts, type QueryPart, queryInstant, splitParts } from './query.ts'
 import { listLeaves } from './selector.ts'
 
-/** Checks whether an empty response means that nothing was there. */
+/** Checks whether an empty response to a query proves absence. */
 
 /**
  * Seconds before a moment. A metric with a sample in this time counts as interrupted, not as
@@ -14,8 +14,8 @@ const maxSelectors = 8
 
 /**
  * Returns why an empty response does not prove absence. Null if absence is proved: no selector has
- * a sample in the window, or, for one moment, all compared parts have a value then. For a range the
- * samples of the window are checked, because values between points are not seen.
+ * a sample in the window, or, for one moment, all compared parts have a value at this moment. For a
+ * range all samples of the window are checked, because a range shows no value between its points.
  */
 export async function findDoubt(
   ask: AskSource,

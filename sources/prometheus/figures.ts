@@ -13,13 +13,13 @@ import {
 } from './query.ts'
 
 /**
- * Figures of a series over all its samples. The server computes them over the window, and finds the
- * time of an extreme in a part of the window. The points of a range are single samples, and cannot
- * show this.
+ * Figures of a series over all its samples. The server computes the figures over the window, and
+ * finds the time of an extreme in a part of the window. The points of a range are single samples,
+ * and show neither.
  */
 export type Figures = {
   last: number
-  /** The time of the newest sample. Null if only a part of the window is known in which it is. */
+  /** The time of the newest sample. Null as long as only the part of the window is known. */
   lastAt: number | null
   min: number
   max: number
@@ -35,13 +35,13 @@ export type Figures = {
   ofPoints?: true
 }
 
-/** A gap: the last sample before it, and the first sample after it. */
+/** A gap in a series: the time of the last sample before it, and of the first sample after it. */
 type Gap = readonly [from: number, to: number]
 
 type Window = { untilSeconds: number; windowSeconds: number }
 
 /**
- * Reads the figures of the series of these selectors in one query, by the key of the series.
+ * Reads the figures of all series of these selectors in one query, by the series' keys.
  * `windowSeconds` is 1 or more.
  */
 export async function readFigures(ask: AskSource, selectors: readonly string[], window: Window): Promise<FiguresRead> {
@@ -76,8 +76,8 @@ export async function readFigures(ask: AskSource, selectors: readonly string[], 
 type FiguresRead = { figures: Map<string, Figures>; series: Series[]; remarks: Answered['remarks'] }
 
 /**
- * Reads the mean of each series of these selectors, by the key of the series. Null if a part is
- * missing.
+ * Reads the mean of each series of these selectors, by the series' keys. Null if the response is
+ * partial.
  */
 export async function readMeans(
   ask: AskSource,
@@ -92,7 +92,7 @@ export async function readMeans(
 const toValues = (series: readonly Series[]): Map<string, number> =>
   new Map(series.flatMap((each) => (each.points[0] ? [[seriesKey(each), each.points[0][1]] as const] : [])))
 
-/** A series whose times are searched, and the points between which its level changed. */
+/** A series whose times are to be found. `change`: the points between which its level changed. */
 type SoughtSeries = {
   selector: string
   figures: Figures
@@ -101,21 +101,19 @@ type SoughtSeries = {
 type TimedFigures = { figures: Figures; changedAt?: number }
 
 /**
- * Number of evaluations in a part of the window to find a time. The second number is the most, for
- * series that are scraped often.
+ * Number of evaluations with which a part of the window is searched for a time, and the most
+ * evaluations for series that are scraped often.
  */
 const evaluations = [2_000, 10_000] as const
 /** The most characters of a query, because VictoriaMetrics allows 16 kB. */
 const maxQueryCharacters = 14_000
-/**
- * Seconds without a sample after which a series counts as ended, even if it is scraped more often.
- */
+/** The least seconds without a sample after which a series counts as ended. */
 const minLateSeconds = 60
 const maxGaps = 3
 
 /**
- * Finds the times of series with two queries for all of them. The first query finds the part of the
- * window, and the second the time. A time that is not found is left out.
+ * Finds the times of all series' figures with two queries. The first query finds the part of the
+ * window that contains a time, and the second finds the time. A time that is not found is left out.
  */
 export async function findTimes(
   ask: AskSource,
@@ -123,7 +121,7 @@ export async function findTimes(
   window: Window & { count: number },
 ): Promise<TimedFigures[]> {
   const { untilSeconds, windowSeconds } = window
-  // Rounds to whole milliseconds, which is the format of a range.
+  // Rounds to whole milliseconds, as a query writes a range.
   const step = Math.ceil((windowSeconds * 1_000) / window.count) / 1_000
   const range = `[${Math.round(step * 1_000)}ms]`
   const parts = sought.flatMap(({ selector }, at): QueryPart[] =>
@@ -142,8 +140,8 @@ export async function findTimes(
 }
 
 /**
- * A search for a time: an expression that returns the time, in a part of the window that ends at
- * `to`.
+ * A search for a time. `expression` returns the time; it is evaluated in a part of the window that
+ * ends at `to`.
  */
 type Search = { name: string; expression: string; isLast?: boolean; from: number; to: number }
 type Plan = {
@@ -222,7 +220,7 @@ function guessInterval(counts: readonly Point[], step: number): number {
   return most > 1 ? step / most : middle(counts.slice(1).map(([at], index) => at - (counts[index] as Point)[0]))
 }
 
-/** Sends all searches in one query, as many as fit. The first search of each plan comes first. */
+/** Sends the searches in one query, as many as fit. The first search of each plan has priority. */
 async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: number): Promise<Map<string, number>> {
   const all = plans.flatMap(({ searches, resolution }, at) =>
     searches.map((each, rank) => ({ part: toPart(each, resolution, at), rank })),
@@ -240,8 +238,8 @@ async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: nu
 }
 
 /**
- * Writes a search as a part of a query. A sample counts until the next one, so one more step at
- * each end misses none.
+ * Writes a search as a part of a query. A sample counts until the next sample, so one more step at
+ * each end misses no sample.
  */
 function toPart({ name, expression, isLast, from, to }: Search, given: number, at: number): QueryPart {
   const resolution = Math.max(given, Math.ceil((to - from) / evaluations[1]))
@@ -270,8 +268,8 @@ function toFound(figures: Figures, plan: Plan, timeOf: (name: string) => number 
 }
 
 /**
- * Computes the same figures from the points of a range, and the value at its end. Null if nothing
- * was found.
+ * Computes the figures of a series from the points of a range, and the value at its end. Null
+ * without points.
  */
 export function figuresOfPoints(
   points: readonly Point[],

@@ -1,16 +1,16 @@
-/** The most lines of a list of groups. */
+/** The most groups of metric names in a list. */
 const maxGroups = 40
-/** The most members of a group that are shown. */
+/** The most names of a group that are shown. */
 const maxExamples = 2
 
-/** Names with a common beginning: `prefix`, the number of names, and some of their endings. */
+/** Metric names with a common beginning: `prefix`, their number, and some of their endings. */
 type NameGroup = { prefix: string; count: number; endings: string[] }
 
 type Held = { prefix: string; names: readonly string[] }
 
 /**
- * Groups names by their beginning, word by word, in the order of the names. The largest group is
- * split as long as all groups fit in the list. A group with one name is this name.
+ * Groups metric names by their beginning, word by word, in the order of the names. The largest
+ * group is split as long as all groups fit into the list. A group with one name is the name itself.
  */
 export function groupNames(names: readonly string[]): NameGroup[] {
   if (names.length === 0) return []
@@ -19,7 +19,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
     const parts = new Map(groups.map((group) => [group, takeApart(group)]))
     const next = groups
       .filter((group) => (parts.get(group)?.length ?? 0) > 1)
-      // The first split is always made, even if it makes more groups than the limit.
+      // Always allows the first split, even if it makes more groups than the limit.
       .filter((group) => groups.length === 1 || groups.length - 1 + (parts.get(group)?.length ?? 0) <= maxGroups)
       .reduce<Held | null>((best, each) => (best && best.names.length >= each.names.length ? best : each), null)
     if (!next) return groups.map(tell)
@@ -27,7 +27,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
   }
 }
 
-/** Splits a group by the next word. A name that ends here is a separate part. */
+/** Splits a group by the next word of its names. A name without a next word is a separate part. */
 function takeApart({ prefix, names }: Held): Held[] {
   if (names.length < 2) return []
   const parts = Map.groupBy(names, (name) => {
@@ -35,7 +35,7 @@ function takeApart({ prefix, names }: Held): Held[] {
     return end < 0 ? name : name.slice(0, end + 1)
   })
   const found = [...parts].map(([own, each]) => ({ prefix: own, names: each }))
-  // Uses the word after the next one if all names have the same next word.
+  // Splits by a later word if all names have the same next word.
   const [only] = found
   return found.length === 1 && only && only.prefix !== prefix ? takeApart(only) : found
 }
@@ -48,7 +48,7 @@ function tell({ names }: Held): NameGroup {
   return { prefix, count: names.length, endings }
 }
 
-/** Returns the complete words with which both names begin. */
+/** Returns the complete words with which both metric names begin. */
 function sharedBeginning(one: string, other: string): string {
   let end = 0
   while (end < one.length && one[end] === other[end]) end += 1

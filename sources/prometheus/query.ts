@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type AskSource, SourceError } from '../kind.ts'
 import { type Remarks, readData, readRemarks } from './rule.ts'
 
-/** Sends queries, and reads the series of the responses. */
+/** Sends queries to Prometheus, and reads the series of the responses. */
 
 /**
  * Seconds since the epoch, and a value. Values that are not numbers (`NaN`, `+Inf`) are left out.
@@ -10,7 +10,7 @@ import { type Remarks, readData, readRemarks } from './rule.ts'
 export type Point = [seconds: number, value: number]
 export type Series = { labels: Record<string, string>; points: Point[] }
 
-/** Series, and the server's remarks about them. */
+/** The series of a response, and the server's remarks about them. */
 export type Answered = { series: Series[]; remarks: Remarks }
 
 /**
@@ -21,7 +21,7 @@ export const seriesKey = ({ labels: { __name__: _, ...labels } }: Pick<Series, '
   JSON.stringify(Object.entries(labels).sort())
 
 const sample = z.tuple([z.number(), z.string()])
-/** A time in the year 5138. A later time is invalid. */
+/** The latest valid time of a sample, in the year 5138. */
 const latestSeconds = 1e11
 const result = z.looseObject({
   resultType: z.string(),
@@ -62,8 +62,8 @@ function readSeries(answer: unknown): Answered {
 }
 
 /**
- * VictoriaMetrics aligns the times of a query to whole steps, and shifts the times of the last 30
- * s, unless the query disables the cache.
+ * Disables the cache, because VictoriaMetrics otherwise aligns a query's times to whole steps, and
+ * shifts times in the last 30 s.
  */
 const asItIs = { timeout: '10s', nocache: '1' }
 
@@ -72,7 +72,7 @@ export async function queryInstant(ask: AskSource, promql: string, atSeconds: nu
   return readSeries(await ask({ method: 'POST', path: '/api/v1/query', form }))
 }
 
-/** Points in whole steps that end at `end`. */
+/** The points of a range query, in whole steps that end at `end`. */
 export type Grid = { end: number; step: number; count: number }
 
 export async function queryRange(ask: AskSource, promql: string, { end, step, count }: Grid): Promise<Answered> {
@@ -84,16 +84,16 @@ export async function queryRange(ask: AskSource, promql: string, { end, step, co
   return answer
 }
 
-/** An expression, and the name of its series in a combined response. */
+/** An expression, and the name that its series get in a combined response. */
 export type QueryPart = readonly [name: string, promql: string]
 
 const partLabel = 'nightshift_part'
 
-/** Joins several expressions to one query. A label separates their series. */
+/** Joins several expressions to one query. A label with the part's name separates their series. */
 export const joinParts = (parts: readonly QueryPart[]): string =>
   parts.map(([name, promql]) => `label_replace(${promql}, "${partLabel}", "${name}", "", "")`).join(' or ')
 
-/** Returns the series of each part, by the part's name. */
+/** Returns the series of each part of a joined query, by the part's name. */
 export function splitParts({ series }: Answered): Map<string, Series[]> {
   const found = new Map<string, Series[]>()
   for (const { labels, points } of series) {

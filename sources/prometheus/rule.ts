@@ -8,8 +8,8 @@ import { type AskSource, type PageAnswer, quoteRemarks, SourceError } from '../k
 const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
 
 /**
- * Returns the content of the envelope. Throws SourceError if the server refused, or the response is
- * of another API.
+ * Returns the data of the envelope. Throws SourceError if the server refused, or the response is of
+ * another API.
  */
 export function readData(answer: unknown): unknown {
   const parsed = envelope.safeParse(answer)
@@ -20,8 +20,8 @@ export function readData(answer: unknown): unknown {
 }
 
 /**
- * Remarks of a server: reasons why the response is partial, and other remarks. Summaries contain
- * them unchanged. Absent if empty.
+ * Remarks of a server on a response: reasons why it is partial, and other remarks. Summaries
+ * contain the remarks unchanged. A field is absent if empty.
  */
 export type Remarks = { partial?: string[]; infos?: string[] }
 
@@ -32,9 +32,9 @@ const remarks = z.looseObject({
 })
 
 /**
- * Reads the remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, for a store that
- * does not respond or omitted samples; `isPartial` of VictoriaMetrics, without a reason; `infos`,
- * if nothing is missing.
+ * Reads the remarks of a response. `warnings` of Prometheus, Thanos and Mimir: a store did not
+ * respond or omitted samples. `isPartial` of VictoriaMetrics: the response is partial, without a
+ * reason. `infos`: nothing is missing.
  */
 export function readRemarks(answer: unknown): Remarks {
   const { isPartial, warnings, infos } = remarks.parse(answer)
@@ -46,7 +46,7 @@ export function readRemarks(answer: unknown): Remarks {
   return { ...(reasons.length > 0 && { partial: reasons }), ...(others.length > 0 && { infos: others }) }
 }
 
-/** The most bytes of the list. A target with its discovery labels takes about a kilobyte. */
+/** The most bytes of a list of targets. A target with its labels takes about a kilobyte. */
 const maxBytes = 64_000_000
 
 const listed = z.looseObject({ activeTargets: z.array(z.unknown()) })
@@ -57,8 +57,8 @@ const target = z.looseObject({
 })
 
 /**
- * Lists the server's present targets (`/api/v1/targets`). Null if the server scrapes nothing, as
- * Mimir and Thanos Query do, or has just started. Throws SourceError.
+ * Lists the server's present scrape targets (`/api/v1/targets`). Null if the server scrapes
+ * nothing, as Mimir and Thanos Query, or has just started. Throws SourceError.
  */
 export async function listResources(ask: AskSource): Promise<{ targets: ListedTarget[] } | null> {
   const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', maxBytes })) as PageAnswer
@@ -87,10 +87,10 @@ export async function listResources(ask: AskSource): Promise<{ targets: ListedTa
 type FiringRule = {
   rule: string
   expression: string
-  /** The comparison at the top of the expression, such as `> 0.9`. Null if there is none. */
+  /** The comparison at the top of the expression, such as `> 0.9`. Null without a comparison. */
   threshold: string | null
   forSeconds: number
-  /** The last computed value of the alert. Null if the alert does not fire there. */
+  /** The last computed value of the alert. Null if the alert does not fire on this server. */
   value: number | null
   health: string
   /** The server's error if it could not compute the rule. */
@@ -118,9 +118,9 @@ const answer = z.looseObject({
 })
 
 /**
- * Finds the rule of an alert by name and labels (`/api/v1/rules`). Of several rules with the name,
- * the function takes the rule that has the alert, or else a rule whose labels the alert has. Null
- * if this server has no such rule. Throws SourceError.
+ * Finds the rule of an alert by name and labels (`/api/v1/rules`). Prefers a rule that has the
+ * alert, then a rule whose labels the alert has. Null if this server has no rule with the name.
+ * Throws SourceError.
  */
 export async function findRule(
   ask: AskSource,
@@ -151,7 +151,7 @@ export async function findRule(
 
 const comparisons: Record<string, string> = { Gtr: '>', Lss: '<', Gte: '>=', Lte: '<=', Eql: '==', Neq: '!=' }
 
-/** Returns the comparison with a number that decides: the outermost one, left of `and` and `or`. */
+/** Returns the comparison with a number that decides: the outermost, left of `and` and `or`. */
 export function findThreshold(expression: string): string | null {
   let node: SyntaxNode | null = parser.parse(expression).topNode.firstChild
   while (node && (node.name === 'ParenExpr' || node.name === 'BinaryExpr')) {

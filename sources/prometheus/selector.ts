@@ -2,7 +2,7 @@ import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { quoteText } from '../logs/logs.ts'
 
-/** Parts of an expression that decide what its result can prove. */
+/** Parts of an expression, which decide what an empty result of the expression can prove. */
 
 /** An expression that is only a selector with one metric. */
 export type Plain = { text: string; name: string }
@@ -17,7 +17,7 @@ export function findPlain(promql: string): Plain | null {
   return name === undefined ? null : { text, name }
 }
 
-/** Builds the selector of one series. */
+/** Builds the selector of exactly one series. */
 export function toSelector({ __name__: name = '', ...labels }: Record<string, string>): string {
   const matchers = [['__name__', name] as const, ...Object.entries(labels)].map(
     ([label, value]) => `${label}=${quoteText(value)}`,
@@ -26,12 +26,12 @@ export function toSelector({ __name__: name = '', ...labels }: Record<string, st
 }
 
 /**
- * A part of an expression that drops no value: below it nothing is compared, or filtered by
- * something else. If its `selectors` have samples, the part cannot be empty by itself.
+ * A part of an expression that drops no values, because nothing in it compares or filters them. If
+ * its `selectors` have samples, its result cannot be empty.
  */
 type Leaf = { promql: string; selectors: string[] }
 
-/** Lists the largest such parts. Null if the expression reads other times than the query. */
+/** Lists the largest such parts. Null if the expression reads other times than its query. */
 export function listLeaves(promql: string): Leaf[] | null {
   const { topNode } = parser.parse(promql)
   if (holds(topNode, /^(?:OffsetExpr|StepInvariantExpr|SubqueryExpr)$/)) return null
@@ -47,7 +47,7 @@ const comparison = /^(?:Eql|Neq|Gtr|Lss|Gte|Lte|And|Or|Unless)$/
 
 /**
  * Whether a node may drop values. Also true for the parent of such a node, for example a sum of
- * values over a limit. The parent's other children are not expressions and hold no selector.
+ * values over a limit. The parent's other children are not expressions and have no selector.
  */
 const takesAway = (node: SyntaxNode): boolean =>
   node.name === 'PromQL' || holds(node, comparison) || (node.name === 'FunctionCall' && holds(node, /^Absent/))

@@ -13,9 +13,9 @@ import { saySeries } from './summary.ts'
 import { readMoment, readWindow } from './window.ts'
 
 /**
- * Reads servers of Prometheus' HTTP API
+ * Reads servers with Prometheus' HTTP API
  * (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,
- * Thanos, Mimir. The source's address includes a path before the API's path.
+ * Thanos, Mimir. The source's address includes a path before the API's own path.
  */
 
 const duration = z.string().max(20)
@@ -112,7 +112,7 @@ const describeMetrics = defineSourceTool({
 
 type Named = { name: string; type?: string }
 
-/** Lists all names if they fit, and otherwise groups of names, each with its beginning. */
+/** Lists all metric names if they fit, and otherwise groups of names by their beginning. */
 function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>): Record<string, unknown> {
   const typed = ({ name, type }: Named) => `${name}${type ? ` (${type})` : ''}`
   const all = { ...head, metrics: metrics.map(typed) }
@@ -136,7 +136,7 @@ function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>
 
 const metadata = z.record(z.string(), z.array(z.looseObject({ type: z.string(), help: z.string() })))
 
-/** Reads the type and help of metrics. Empty if the server keeps none. */
+/** Reads the type and help of metrics. Empty if the server has no metadata. */
 async function readHelp(ask: AskSource): Promise<(name: string) => { type?: string; help?: string }> {
   try {
     const known = metadata.parse(readData(await ask({ path: '/api/v1/metadata?limit_per_metric=1' })))

@@ -63,15 +63,15 @@ export type Described = Series & {
   weekBefore?: number | undefined
 }
 
-/** The query of a summary, and the server's remarks. */
+/** The query that a summary describes, and the server's remarks. */
 type Asked = { promql: string; window: string; stepSeconds: number; untilMs: number; remarks: Remarks }
 
-/** Whether the same window a day and a week before could be compared. */
+/** Whether the window could be compared with the equal window a day and a week before. */
 type Compared = { day: boolean; week: boolean }
 
 /**
- * Summarizes the series that moved most in at most 2 kB. Labels that all have are written once.
- * Needs no model.
+ * Summarizes the series that moved most in at most 2 kB. Labels that all series share are written
+ * once.
  */
 export function summarizeSeries(
   shown: readonly Described[],
@@ -101,13 +101,13 @@ export function summarizeSeries(
   }
   return fitSummary(items, (kept) => ({
     ...head,
-    // The series that moved most come first.
+    // Keeps the first series, which moved most.
     series: kept,
     ...(all.length > kept.length && { notShown: all.length - kept.length }),
   }))
 }
 
-/** Summarizes an instant query, with values sorted by size. */
+/** Summarizes the result of an instant query, with values sorted by size. */
 export function summarizeValues(
   { series, remarks }: Answered,
   promql: string,
@@ -147,7 +147,7 @@ export function saySeries(
   const name = labels.filter(Boolean).slice(0, 3).join(' ')
   const unit = toText(first.unit) && ` ${toText(first.unit)}`
   const ended = first.endedAt === undefined ? '' : ` until ${toText(first.endedAt)}`
-  // Uses "was" for a past moment, because it says nothing about now.
+  // Uses "was" for a past moment, because its value says nothing about now.
   const verb = ended || until !== undefined ? 'was' : 'is'
   const at = until === undefined || ended ? '' : ` at ${toText(summary.until ?? summary.at)}`
   const range =
@@ -166,7 +166,7 @@ function missing({ day, week }: Compared): Record<string, string> {
   return none.length > 0 ? { notCompared: none.join(', ') } : {}
 }
 
-/** Describes a series as a reader of its chart would. Each figure has its time. */
+/** Describes a series as a reader of its chart would. Each extreme has its time. */
 function summarizeOne({ labels, figures, change, dayBefore, weekBefore }: Described, shared: Record<string, string>) {
   const { last, lastAt, min, minAt, max, maxAt, mean, slope, beganAt, endedAt, gaps } = figures
   const isFlat = Math.abs(slope) * 86_400 <= noise * Math.max(Math.abs(min), Math.abs(max))
@@ -203,9 +203,7 @@ export function movementOf({ min, max }: Figures): number {
   return (max - min) / (Math.max(Math.abs(max), Math.abs(min)) || 1)
 }
 
-/**
- * The largest change of a series' level, which began at `from` or later, and was complete at `at`.
- */
+/** The largest change of a series' level. It began at `from` or later, and was complete at `at`. */
 export type LevelChange = { from: number; at: number; before: number; after: number }
 
 /**
@@ -219,8 +217,8 @@ export function findChange(points: readonly Point[]): LevelChange | null {
     const left = spread(points.slice(0, at)) + spread(points.slice(at))
     if (left < best.left) best = { at, left }
   }
-  // One split explains three quarters of the spread of a straight line, so a change of level has to
-  // explain more.
+  // Requires a split to explain more than the three quarters that it explains of a straight line's
+  // spread.
   if (best.left > total * 0.2) return null
   const [before, after] = [meanOf(points.slice(0, best.at)), meanOf(points.slice(best.at))]
   if (Math.abs(after - before) <= noise * Math.max(Math.abs(before), Math.abs(after))) return null

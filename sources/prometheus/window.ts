@@ -14,8 +14,8 @@ import {
 } from './summary.ts'
 
 /**
- * Reads metrics at a moment or over a window. Reports which parts are complete, only from points,
- * or unknown.
+ * Reads metrics at a moment or over a window. Reports which parts of the result are complete,
+ * computed only from points, or unknown.
  */
 
 export async function readMoment(ask: AskSource, promql: string, untilMs: number): Promise<ToolReading> {
@@ -32,9 +32,9 @@ const daySeconds = 86_400
 const maxShown = 5
 
 /**
- * Reads points for the chart, and figures: from all samples of a selector, and otherwise from the
- * points and the value at the end. If all series have too many samples, only those of the shown
- * series are read.
+ * Reads points for the chart, and figures. Figures of a plain selector come from all its samples;
+ * otherwise from the points and the value at the end. If all series have too many samples, only the
+ * samples of the shown series are read.
  */
 export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolReading> {
   const { promql, windowSeconds, stepSeconds, untilMs } = asked
@@ -98,9 +98,7 @@ async function readExact(ask: AskSource, selectors: readonly string[], asked: As
   return { figures: now?.figures ?? null, series: now?.series ?? [], remarks: now?.remarks ?? {}, day, week }
 }
 
-/**
- * Reads the value at the end, and the points of earlier windows. A partial window is not compared.
- */
+/** Reads the value at the end, and points of earlier windows. Does not compare a partial window. */
 async function readOfPoints(
   ask: AskSource,
   { promql, untilMs }: Asked,
@@ -125,7 +123,7 @@ const hasPoints = ({ points }: Series): boolean => points.length > 0
 const fullKey = ({ labels }: Series): string => JSON.stringify(Object.entries(labels).sort())
 const keyOf = (series: Series, plain: Plain | null): string => (plain ? seriesKey(series) : fullKey(series))
 
-/** Adds series that have samples only between the points. */
+/** Adds series whose samples are all between the points. */
 function withUnseen(ofPoints: readonly Series[], found: readonly Series[], { name }: Plain): Series[] {
   const known = new Set(ofPoints.map(seriesKey))
   const unseen = found.filter((each) => !known.has(seriesKey(each)))
@@ -150,7 +148,7 @@ function describe(all: readonly Series[], { grid, atEnd, exact }: Known): Descri
 const choose = (all: readonly Described[]): Described[] =>
   all.toSorted((a, b) => movementOf(b.figures) - movementOf(a.figures)).slice(0, maxShown)
 
-/** Adds times to the figures if all samples were read. Other figures have no times. */
+/** Adds times to figures that were computed from all samples. Figures of points have no times. */
 async function withTimes(
   ask: AskSource,
   shown: Described[],
@@ -174,7 +172,7 @@ async function withTimes(
   })
 }
 
-/** Seconds in which a server searches back for the value of a point. */
+/** Seconds for which a server looks back from a point for its value. */
 const lookbackSeconds = 300
 
 /**
@@ -187,9 +185,7 @@ const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number)
   isRise: after > before,
 })
 
-/**
- * Adds the largest and smallest samples of the summary to the chart, where the chart has no point.
- */
+/** Adds the extreme and newest samples of the summary to the chart, where it has no point. */
 function withExact(all: readonly Series[], shown: readonly Described[]): Series[] {
   return all.map((series) => {
     const of = shown.find(({ labels }) => labels === series.labels)?.figures
@@ -215,7 +211,7 @@ function joinRemarks(first: Answered['remarks'], second: Answered['remarks'] = {
 const addDoubt = (remarks: Answered['remarks'], doubt: string | null): Answered['remarks'] =>
   doubt === null ? remarks : joinRemarks(remarks, { partial: [doubt] })
 
-/** Writes series as lines of JSON, for `read_result` and the page. */
+/** Builds the result of a tool. Writes series as lines of JSON, for `read_result` and the page. */
 function toReading(
   series: readonly Series[],
   summary: Record<string, unknown>,

@@ -113,8 +113,8 @@ function handOver(conversation: Conversation, named: Named, said: string, summar
 }
 
 /**
- * Returns a command for a person. The command undoes the newest rollout if that changed something,
- * and otherwise shows the object.
+ * Returns a command for a person. The command undoes the newest rollout if this rollout changed
+ * something, and otherwise shows the object.
  */
 function stepFor({ namespace, name, kind }: Named, summary: Facts): string {
   if (kind === 'Node') return `On ${name}: systemctl status kubelet; kubectl describe node ${name}`

@@ -31,10 +31,7 @@ type RootFound = { root: string; write: RunbookCall | null; facts: Facts; nextSt
 type DatabasePlay = {
   question: string
   find(summary: Facts, database: string): RootFound | null
-  /**
-   * Returns the text in the result that shows that the fault is over; null if the fault is not
-   * over.
-   */
+  /** Returns the text in the result which shows that the fault is over. Null if it is not over. */
   isOver?(summary: Facts, before: Facts): string | null
 }
 
@@ -165,8 +162,8 @@ const plays: Record<string, DatabasePlay> = {
 }
 
 /**
- * Starts a stopped replica. A replica that stopped because of an error would stop again, so it is
- * left to a person.
+ * Starts a stopped replica. Leaves a replica that stopped because of an error to a person, because
+ * it would stop again.
  */
 function replicaPlay(): DatabasePlay {
   return {
@@ -194,7 +191,7 @@ function replicaPlay(): DatabasePlay {
 
 const meanOf = (part: unknown): number => number(object(part), 'mean_ms') ?? 0
 
-/** Handles the longest query. Other sessions wait for it, or it fills the disk. */
+/** Handles the longest query, for which other sessions wait, or which fills the disk. */
 function longQuery(because: string): DatabasePlay {
   return {
     question: 'transactions',

@@ -23,8 +23,8 @@ import {
 } from '../facts.ts'
 
 /**
- * Restores a broken file: reads it and its former version, asks to write the former version back,
- * asks to commit it, and checks after each write.
+ * Restores a broken file. Reads the file and its former version, asks to write the former version
+ * back, asks to commit it, and checks after each write call.
  */
 export function undoDeploy(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -36,7 +36,7 @@ export function undoDeploy(conversation: Conversation): OperatorTurn {
   return takeBack({ conversation, node, file, directory: posix.dirname(file), name: posix.basename(file), cause: null })
 }
 
-/** Why a file should be restored although its content is valid. */
+/** The reason why a file with valid content should be restored. */
 type Cause = { node: string; file: string; why: string }
 
 /** Undoes a commit whose content is valid but harmful. */
@@ -178,8 +178,8 @@ const atMost = 100
 type FullLog = { node: string; directory: string; used: number; quota: number; figures: string }
 
 /**
- * Handles a log directory that no clean-up includes: lists it, asks to remove the largest rotated
- * files, and lists it again. Null if removing all rotated files would not free enough.
+ * Handles a log directory that no clean-up includes: lists it, asks to remove its largest rotated
+ * files, and lists it again. Null if the removal of all rotated files would not free enough.
  */
 export function clearLogs(conversation: Conversation, full: FullLog): OperatorTurn | null {
   const { steps } = conversation
@@ -253,7 +253,7 @@ function afterwards(conversation: Conversation, { node, directory }: FullLog, na
 
 type OldLog = { name: string; size: number; mtime: string }
 
-/** Lists the rotated logs, the largest first, and the oldest first among logs of equal size. */
+/** Lists the rotated logs, the largest first. Of logs with equal size the oldest comes first. */
 function oldLogs(entries: Facts[]): OldLog[] {
   return entries
     .filter((entry) => entry.type === 'file' && rotated.test(text(entry, 'name') ?? ''))
@@ -265,7 +265,7 @@ function oldLogs(entries: Facts[]): OldLog[] {
     .sort((a, b) => b.size - a.size || a.mtime.localeCompare(b.mtime))
 }
 
-/** Returns the fewest files that free this many bytes; null if all files together do not. */
+/** Returns the fewest files that free this many bytes. Null if all files do not. */
 function enough(files: OldLog[], bytes: number): OldLog[] | null {
   const chosen: OldLog[] = []
   let freed = 0

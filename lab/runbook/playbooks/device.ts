@@ -24,7 +24,7 @@ import { repairShard } from './shard.ts'
 
 /**
  * Finds the last address in a log on which the service could not listen, for example
- * `127.0.0.1:8080`. Null if there is none.
+ * `127.0.0.1:8080`. Null for no address.
  */
 export function takenAddress(log: string): string | null {
   const all = [...log.matchAll(/address already in use (127\.0\.0\.1:\d{1,5})\b/g)]
@@ -32,7 +32,7 @@ export function takenAddress(log: string): string | null {
 }
 
 /**
- * Handles another process on a service's port: finds the listener and the process whose command
+ * Handles another process on a service's port. Finds the listener and the process whose command
  * line names the address, asks to end the process, and only then converges. The log shows only
  * where to look. The kernel names the listener, and a person approves.
  */
@@ -50,12 +50,12 @@ export function freePort(conversation: Conversation, node: string, address: stri
   if (!listening || !listed)
     return { say: `${node} could not listen on ${address}; I check which process does.`, calls: missing }
   const sockets = text(object(listening.result.data), 'stdout') ?? ''
-  // The other process is gone, so only the service is down.
+  // Repairs only the service if the other process is gone.
   if (!sockets.includes(address)) return repairShard(conversation)
   const [found, ...others] = naming(address, listed.result.data)
   const pid = found && number(found, 'pid')
-  // A sandboxed command does not see the socket's owner. If the command sees the owner, the owner
-  // must be the process that was found.
+  // Requires the socket's owner to be the found process, if the command sees the owner. A sandboxed
+  // command does not see it.
   const told = /pid=(\d+)/.exec(sockets)?.[1]
   if (!found || !pid || others.length > 0 || (told !== undefined && told !== String(pid)))
     return escalate(
@@ -83,7 +83,7 @@ function bringBack(conversation: Conversation, node: string, address: string, ki
     return escalate(conversation, `The process that listens on ${address} received a signal to end, and still runs.`)
   const next = repairShard(conversation)
   const [ending] = 'calls' in next ? next.calls : []
-  // Requests both reads in one turn, because many turns are already used.
+  // Requests both reads in one turn, to save turns.
   if (ending?.tool === 'get_shard')
     return { say: next.say, calls: [ending, call('list_nodes_by_shard', { shard_id: ending.args.id })] }
   if (ending?.tool !== 'resolve_incident' || ending.args.outcome !== 'repaired') return next
@@ -119,8 +119,8 @@ function naming(address: string, data: unknown): Facts[] {
 }
 
 /**
- * Reads which package the node lacks, checks that a repository has the package, asks to install it,
- * and checks that the node is nominal.
+ * Reads which package the node lacks, checks that a repository has the package, asks to install the
+ * package, and checks that the node is nominal.
  */
 export function installMissing(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -135,8 +135,7 @@ export function installMissing(conversation: Conversation): OperatorTurn {
     const facts = object(read.at(-1)!.result.data)
     if (text(facts, 'status') === 'nominal')
       return nothingWrong(conversation, `${node} is nominal`, quoted(read.at(-1)!, 'status'))
-    // The alert was true when it fired. The node's present state shows whether the package is still
-    // missing.
+    // Escalates if the package is no longer missing, which the alert cannot show.
     if (!text(facts, 'reason')?.includes(name))
       return escalate(conversation, `${node} is ${text(facts, 'status')}, and does not report that ${name} is missing.`)
     const found = done(steps, 'pkg_search', node).at(-1)
@@ -184,7 +183,7 @@ export function installMissing(conversation: Conversation): OperatorTurn {
 
 /**
  * Finds the process that the alert names on the node, asks to end it by pid and start time, and
- * checks that it is gone.
+ * checks that it has ended.
  */
 export function endRunaway(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -243,7 +242,7 @@ export function endRunaway(conversation: Conversation): OperatorTurn {
   }
 }
 
-/** Claims that no process of this name runs. An ended process may still be listed for a moment. */
+/** Claims that no process of this name runs, although an ended process may still be listed. */
 function goneFrom(step: RunbookStep & { result: ToolResult }, name: string, when: string): RunbookClaim {
   const [ended] = rows(object(step.result.data).processes)
   return ended
@@ -251,7 +250,7 @@ function goneFrom(step: RunbookStep & { result: ToolResult }, name: string, when
     : claimAbsent(`no ${name} runs ${when}`.trim(), [step], name)
 }
 
-/** Lists the processes that have not ended. A kernel lists ended processes for a moment. */
+/** Lists the processes that have not ended. The kernel still lists ended processes for a moment. */
 function processesIn(data: unknown) {
   return rows(object(data).processes).filter((process) => text(process, 'state') !== 'Z')
 }

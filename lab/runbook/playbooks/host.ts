@@ -19,12 +19,12 @@ import {
 } from '../facts.ts'
 
 /**
- * Whether to start a dead host's VMs elsewhere (`recover`), or to move the running VMs off a host
- * that is to be emptied (`drain`).
+ * The purpose of a plan: to start a dead host's VMs elsewhere (`recover`), or to move the running
+ * VMs off a host that is to be emptied (`drain`).
  */
 type Intent = 'recover' | 'drain'
 
-/** The most plans. If so many are cancelled, a person should take over. */
+/** The most plans that are proposed. If so many plans are cancelled, a person should take over. */
 const maxPlans = 3
 /**
  * The most moved VMs that are checked one by one. The JSON protocol checks fewer, because each
@@ -33,8 +33,8 @@ const maxPlans = 3
 const maxVerifications = { native: 3, json: 1 }
 
 /**
- * Clears a host: finds the host, requests a plan, proposes it, and checks where its VMs run. Never
- * proposes a plan again that was denied.
+ * Clears a host: finds the host, requests a plan, proposes the plan, and checks where its VMs run.
+ * Never proposes a denied plan again.
  */
 export function clearHost(conversation: Conversation, intent: Intent): OperatorTurn {
   const { steps } = conversation
@@ -59,7 +59,8 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
-  // After a denial another plan may be approved. If the time was wrong, any plan would be denied.
+  // Escalates if the time was wrong, because a person would deny any plan now. After a denial for
+  // another reason, another plan may be approved.
   const untimely = denials.find(({ category, reason }) => category === 'wrong_time' || isAboutTime(reason))
   if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
   const withRacks = denials.length > 0
@@ -119,8 +120,8 @@ function isNamed(host: string | null, reason: string): boolean {
 }
 
 /**
- * Handles a host from which nothing has to be moved. An empty host that is to be drained is right.
- * A dead host is still dead, and no tool starts it.
+ * Handles a host from which no VM has to be moved. An empty host that is to be drained is right. A
+ * dead host is still dead, and no tool starts it.
  */
 function nothingToMove(
   conversation: Conversation,
@@ -147,8 +148,8 @@ function neighboursOf({ context }: Conversation, host: string): string[] {
 }
 
 /**
- * Returns whether the rack's other host is reported down too. One plan then covers the VMs of both
- * hosts.
+ * Returns whether the rack's other host is also reported as down. One plan then covers the VMs of
+ * both hosts.
  */
 function diedWith({ context, steps }: Conversation, host: string, other: string): boolean {
   const rack = context!.alerts.map(({ labels }) => labels).find((labels) => labels.host === host)?.rack
@@ -166,10 +167,7 @@ function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
   return told.length <= 500 ? told : `${why}: ${moves.length} steps.`
 }
 
-/**
- * Returns whether the rest of the plan was cancelled after a change, and another plan was made for
- * it.
- */
+/** Returns whether a plan was cancelled after a change, with another plan for the remaining VMs. */
 function wasCalledOff({ result }: RunbookStep & { result: ToolResult }): boolean {
   return text(object(result.data), 'next_proposal_id') !== null
 }
@@ -186,7 +184,7 @@ function verifyMoves(
     ({ result }) => proposalId(object(result.data)) === moved.args.proposal_id,
   )
   const plan = object(proposed?.result.data)
-  // Sorts the VMs of the cleared hosts before VMs that moved only to make room.
+  // Sorts the VMs of the cleared hosts before VMs that moved only to make room for them.
   const about = (step: Facts) => hosts.includes(text(step, 'from') ?? '')
   const ordered = stepsOf(plan).sort((a, b) => Number(about(b)) - Number(about(a)))
   const targets = new Map(ordered.map((step) => [text(step, 'vm')!, text(step, 'to')!]))
@@ -223,7 +221,7 @@ function verifyMoves(
       : `${list(hosts)} is to be emptied; ${count} moved elsewhere while running${room}: ${where}.`
   const rest = remainder(plan, intent)
   if (rest) return escalate(conversation, `${result} ${rest.text}`, noRoom(rest))
-  // Escalates, because only the VMs are well again and the host itself is still dead.
+  // Escalates, because only the VMs run again and the host itself is still dead.
   if (intent === 'recover') return escalate(conversation, result, { category: 'mitigated', nextStep: repairOf(hosts) })
   return resolve(conversation, 'repaired', result, [
     {
@@ -244,8 +242,8 @@ function verifyMoves(
 type Remainder = { text: string; help: string | null }
 
 /**
- * Describes the VMs that the plan could not place, with the reason and remedies. Null if every VM
- * has a place.
+ * Describes the VMs that the plan could not place, with the reason and remedies. Null if the plan
+ * has placed every VM.
  */
 function remainder(plan: Facts, intent: Intent): Remainder | null {
   const left = rows(plan.unplaced)

@@ -36,8 +36,8 @@ const limitBytes = 160_000_000
 const daySeconds = 86_400
 
 /**
- * Selects the last known value, because a late scrape leaves a gap. The steps are small, so that no
- * short change is missed.
+ * Selects the last known value of each series, because a late scrape leaves a gap. The steps are
+ * small, so that no short change is missed.
  */
 const lastOf = (selector: string): string => `last_over_time(${selector}[15s])`
 const lately = { window: '10m', step: '5s' }
@@ -91,7 +91,7 @@ function walk(conversation: Conversation, node: string, { promql, window, step, 
 
 type Found = { found: string; first: RunbookStep; query: RunbookCall }
 
-/** Converges the shard of a node, and queries the metric again. */
+/** Converges the shard of a node, and then queries the metric again. */
 function converge(conversation: Conversation, node: string, { found, first, query }: Found): OperatorTurn {
   const { steps } = conversation
   const looked = done(steps, 'get_node', node).at(-1)
@@ -127,8 +127,8 @@ function converge(conversation: Conversation, node: string, { found, first, quer
 }
 
 /**
- * Handles a server that is nearly out of connections. Which program holds them, and where it runs,
- * decides the next step.
+ * Handles a server that is nearly out of connections. The next step depends on the program that
+ * holds them, and on where it runs.
  */
 export function freeConnections(conversation: Conversation): OperatorTurn {
   const instance = instanceOf(conversation)
@@ -149,9 +149,9 @@ export function freeConnections(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Handles errors: reads the failing path, when the errors began, other changes, and the log. If a
- * lock was left behind, an operator's job removes it. Otherwise the deployment is the cause, and
- * its undo needs an approval.
+ * Handles errors of a service: reads the failing path, the time when the errors began, other
+ * changes, and the log. If a lock was left behind, an operator's job removes it. Otherwise the
+ * deployment is the cause, and its undo needs an approval.
  */
 export function undoRelease(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -179,9 +179,9 @@ export function undoRelease(conversation: Conversation): OperatorTurn {
     /^5/.test(text(object(labels), 'code') ?? ''),
   )
   if (!failing) return escalate(conversation, `${node} answers without errors now.`)
-  // A busy process may not be the cause. If one path fails and others work, CPU is not lacking.
+  // Takes the failing path. If one path fails and others work, a busy process is not the cause.
   const path = text(object(failing.labels), 'path')
-  // The log may also contain older errors that were repaired, so the newest line counts.
+  // Takes the newest line, because the log may also contain older errors that were repaired.
   const [newest] = rows(summaryOf(logged).templates)
     .filter((template) => /search failed:/.test(text(template, 'sample') ?? ''))
     .sort((left, right) => (text(right, 'last') ?? '').localeCompare(text(left, 'last') ?? ''))
@@ -195,7 +195,7 @@ export function undoRelease(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Searches the source that collects logs. If there is none, searches the log on the node that
+ * Searches the source that collects logs. Without such a source, searches the log on the node that
  * writes it.
  */
 function askSearchLog(
@@ -207,9 +207,7 @@ function askSearchLog(
   return call('search_logs', { ...where, window: '15m' })
 }
 
-/**
- * Proposes an operator's job that removes the lock that the log names. A person has to approve it.
- */
+/** Proposes a job that removes the lock that the log names. A person has to approve the job. */
 function unlock(
   conversation: Conversation,
   node: string,
@@ -273,7 +271,7 @@ export function nameNeighbour(conversation: Conversation): OperatorTurn {
   )
 }
 
-/** Reports that metrics are missing although the service works, so only monitoring is broken. */
+/** Reports that metrics are missing although the service works: only monitoring is broken. */
 export function escalateWithoutMetrics(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
@@ -300,7 +298,7 @@ function readings(steps: RunbookStep[], promql: string) {
 
 const summaryOf = (step: RunbookStep | undefined): Facts => object(object(step?.result?.data).summary)
 
-/** Returns the first entry of a summary: the largest, or the entry that changed most. */
+/** Returns the first entry of a summary: the largest value, or the series that changed most. */
 const firstOf = (summary: Facts): Facts => rows(summary.series ?? summary.values)[0] ?? {}
 
 const quotesOf = (step: RunbookStep) => quotedOf(step, firstOf(summaryOf(step)), 'last', 'max', 'value')

@@ -24,7 +24,7 @@ import { clearLogs } from './deploy.ts'
 /** The most nodes that are checked one by one after a repair. */
 const maxVerifications = 3
 
-/** Reads the shard and its nodes, converges if a node is not nominal, and reads them again. */
+/** Reads the shard and its nodes, converges if a node is not nominal, and reads both again. */
 export function repairShard(conversation: Conversation): OperatorTurn {
   const { steps, hint } = conversation
   const shard = subject(conversation, 'shard') ?? shardOfNode(conversation)
@@ -65,8 +65,8 @@ export function repairShard(conversation: Conversation): OperatorTurn {
   const onlyDisk = bad.every(
     (node) => /disk/i.test(text(node, 'reason') ?? '') && !/behind|process/.test(text(node, 'reason')!),
   )
-  // The disk's content decides the repair, because the cause differs from the one that the alert
-  // and the hint suggest.
+  // Handles the full disk by its content, because the cause differs from the one that alert and
+  // hint suggest.
   if (onlyDisk) return fullDisk(conversation, text(bad[0]!, 'id')!)
   return {
     say: `${finding}. A converge of ${shard} re-applies its desired state and is reversible.`,
@@ -75,8 +75,8 @@ export function repairShard(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Verifies a converge. Reads each bad node again, and then once more. If a node is still not
- * nominal, a person takes over.
+ * Verifies a converge. Reads each node that was not nominal again, and if needed a second time. If
+ * a node is still not nominal, a person takes over.
  */
 function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
@@ -128,8 +128,8 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
 }
 
 /**
- * Handles a converge of a shard that was nominal. Such a converge repaired nothing, whatever the
- * alert does.
+ * Handles a converge of a shard that was nominal. The converge repaired nothing, whatever the alert
+ * does.
  */
 function afterNeedless(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
@@ -162,8 +162,8 @@ function findingSteps(steps: RunbookStep[]): RunbookStep[] {
 
 function badNodes({ result }: RunbookStep): Facts[] {
   const data = result?.data
-  // A result about one node also contains arrays and objects. An object with a role is a node
-  // itself.
+  // Finds the nodes in a result. A result about one node also contains arrays and objects; an
+  // object with a role is a node itself.
   const nodes = text(object(data), 'role') ? [object(data)] : rows(data)
   return nodes.filter((node) => text(node, 'id') && ['degraded', 'critical'].includes(text(node, 'status') ?? ''))
 }
@@ -214,18 +214,18 @@ function findShard(conversation: Conversation): OperatorTurn {
   return escalate(conversation, 'The alert names no known shard or node, so I have nothing to check.')
 }
 
-/** The only directories in which a converge frees space. */
+/** The only directories on a node in which a converge frees space. */
 const clearable = ['tmp', 'logs']
 /** The fraction of the quota from which a disk counts as full. */
 const fullFraction = 0.9
 
 export function diskPressure(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
-  // If the alert names no node, the shard's nodes show which one is meant.
+  // Finds the node by the shard's nodes if the alert names none.
   return node ? fullDisk(conversation, node) : repairShard(conversation)
 }
 
-/** Reads what fills the disk. A converge clears temporary files; a tenant's data needs a person. */
+/** Reads what fills the disk. A converge clears temporary files; tenant data needs a person. */
 function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   const { steps, hint } = conversation
   const read = done(steps, 'get_node', node)[0]
@@ -261,8 +261,8 @@ function fullDisk(conversation: Conversation, node: string): OperatorTurn {
 }
 
 /**
- * Returns the absolute path of a node's `log` directory, if the directory uses most of the disk and
- * the alert names the disk.
+ * Returns the absolute path of a node's `log` directory. Null unless this directory uses most of
+ * the disk and the alert names the disk.
  */
 function logsOn({ context, steps }: Conversation, byDirectory: Record<string, number>): string | null {
   const mountpoint = context!.alerts.map(({ annotations }) => annotations.mountpoint).find(Boolean)

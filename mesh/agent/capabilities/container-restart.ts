@@ -32,8 +32,8 @@ type Inspected = z.infer<typeof inspected>
 
 /**
  * Restarts one container: `{ id, name, before, started_at, health }`. Watches the container for
- * five seconds; a container that ended is a failure. The dry run reads the container. A person
- * approves this container and, if it is healthy, its present run.
+ * five seconds, and fails if the container ended. The dry run reads the container. A person
+ * approves this container and, if it is healthy, only its present run.
  */
 export const containerRestart = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerRestartArgs>> => ({
   capability: 'docker.container.restart',

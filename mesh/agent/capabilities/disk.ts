@@ -22,8 +22,8 @@ export type DeletedFiles = {
   files: DeletedFile[]
   bytes: number
   /**
-   * Number of processes whose open files the agent cannot see. Without root these are the processes
-   * of other users.
+   * Number of processes whose open files the agent cannot see. Without root these are processes of
+   * other users.
    */
   processes_unseen: number
   partial: boolean
@@ -34,8 +34,8 @@ const maxMs = 4_000
 const ending = ' (deleted)'
 
 /**
- * Lists deleted files that are still open, the largest first. Files that are only in memory (memfd,
- * shared memory) use no disk.
+ * Lists deleted files that are still open, the largest first. Leaves out files that are only in
+ * memory (memfd, shared memory).
  */
 async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => boolean): Promise<DeletedFiles> {
   const until = performance.now() + maxMs
@@ -51,7 +51,7 @@ async function findDeletedFiles(signal: AbortSignal, isOwn: (path: string) => bo
     try {
       await addDeleted(pid, found, isOwn)
     } catch (error) {
-      // A process that ended in the meantime does not count as hidden.
+      // Counts a process as unseen unless it ended in the meantime.
       if (errnoOf(error) === 'EACCES' || errnoOf(error) === 'EPERM') unseen += 1
     }
   }
@@ -66,7 +66,7 @@ async function addDeleted(pid: number, found: Map<string, DeletedFile>, isOwn: (
     if (!target.endsWith(ending) || /^\/(?:memfd:|dev\/|SYSV|anon_|\[)/.test(target)) continue
     const held = await stat(`/proc/${pid}/fd/${fd}`).catch(() => null)
     const path = target.slice(0, -ending.length)
-    // A file may be named "x (deleted)" and still exist under that name.
+    // Skips an existing file, because a file may be named "x (deleted)" and still have this name.
     if (!held?.isFile() || held.nlink > 0 || held.blocks === 0 || isOwn(path)) continue
     const process = await processOf(pid)
     if (!process) return
@@ -94,30 +94,30 @@ export type FileSystem = {
   used_bytes: number
   available_bytes: number
   used_percent: number
-  /** Null if the file system has no fixed number of inodes, such as btrfs. */
+  /** Null if the file system has no fixed number of inodes, as btrfs. */
   inodes_used_percent: number | null
   inodes_free: number | null
 }
 
 type FileSystems = {
-  /** The file systems, the fullest first. */
+  /** The file systems that are not nearly empty, the fullest first. */
   file_systems: FileSystem[]
   /** Mount points of file systems with at most one percent used. */
   nearly_empty: string[]
-  /** File systems that were not read, with the reason. */
+  /** File systems that were not read, each with the reason. */
   not_asked: { mount: string; type: string; why: string }[]
 }
 
 type FileSystemMount = { id: string; mount: string; type: string; device: string; isReadOnly: boolean }
 
 /**
- * Remote file systems, which are not read, because an absent server blocks a thread of the agent in
- * the kernel.
+ * Types of remote file systems. They are not read, because an absent server blocks a thread of the
+ * agent in the kernel.
  */
 const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncpfs|fuse\.(?!fuse-overlayfs$|lxcfs$))/
 /**
- * Types that never fill up: images are always full, and a container's layers are on a listed file
- * system.
+ * Types of file systems that never fill up: images are always full, and the layers of a container
+ * are on a listed file system.
  */
 const neverFills = /^(?:squashfs|iso9660|erofs|cramfs|udf|overlay|fuse\.fuse-overlayfs|nsfs|autofs)$/
 const maxMounts = 60
@@ -134,7 +134,7 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
     }
     try {
       const space = await spaceOf(each.mount)
-      // Kernel file systems (proc, sysfs, cgroup) have no space at all.
+      // Skips kernel file systems (proc, sysfs, cgroup), which have no space at all.
       if (space === null) continue
       const device = stripText(each.device, { keepNewlines: false })
       found.push({ ...shown, device, read_only: each.isReadOnly, ...space })
@@ -157,8 +157,8 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
 }
 
 /**
- * Keeps one mount per device, the one with the shortest path. Bind mounts show the same space
- * again, and so do subvolumes of one disk, which the kernel numbers separately.
+ * Lists one mount per device, the one with the shortest path. Bind mounts show the space of a
+ * device again, and so do subvolumes of one disk, although the kernel numbers them separately.
  */
 export function mountsIn(mountinfo: string): FileSystemMount[] {
   const byDevice = new Map<string, FileSystemMount>()
@@ -170,7 +170,7 @@ export function mountsIn(mountinfo: string): FileSystemMount[] {
     if (!known || mount.length < known.mount.length)
       byDevice.set(space, { id, mount, type, device: source, isReadOnly })
   }
-  // Keeps the later of two mounts at one place, because only that one is reachable.
+  // Keeps the later of two mounts on one path, because only the later mount is reachable.
   return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
 }
 
@@ -188,12 +188,12 @@ async function spaceOf(mount: string) {
   }
 }
 
-/** Rounds up, so that 100 means that nearly nothing is left. */
+/** Rounds up, so that 100 means that nearly no space is left. */
 const percent = (part: number, whole: number) => (whole <= 0 ? 100 : Math.ceil((part / whole) * 100))
 
 /**
  * Reports the disks: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below`
- * is null if no path is given. The path is opened by the rules of `fs.list`.
+ * is null if no path is given. A path is opened by the rules of `fs.list`.
  */
 export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {
   capability: 'disk.usage',
@@ -204,7 +204,7 @@ export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {
   run: ({ path }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, async () => {
       const isOwn = ownPaths({ state, hidden })
-      // Checks the path first, so that a refused path costs nothing else.
+      // Checks the path first, so that a refused path causes no other work.
       const below =
         path === undefined
           ? null

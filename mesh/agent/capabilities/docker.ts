@@ -32,10 +32,10 @@ import { containerRestart } from './container-restart.ts'
 
 /**
  * Runs a program in a container, without a shell, a terminal or more rights than the container has:
- * `{ container, stdout, stderr, exit_code, cmd_executed }`. The guard judges the command like the
- * same command on the device. Even a read runs the container's program, with the container's
- * network and files. At the deadline its processes are killed if the agent can see that they belong
- * to the container; otherwise `still_running` reports that they continue.
+ * `{ container, stdout, stderr, exit_code, cmd_executed }`. The guard judges the command like a
+ * command on the device. Even a read runs the container's own program, with the container's network
+ * and files. At the deadline the processes are killed if the agent can see that they belong to the
+ * container; otherwise `still_running` reports that they continue.
  */
 function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerExecArgs>> {
   return dockerExecIn(engine, new Map())
@@ -44,8 +44,8 @@ function dockerExec(engine: ContainerEngine): DeviceCapability<z.infer<typeof do
 type ExecArgs = z.infer<typeof dockerExecArgs>
 
 /**
- * `lookedAt`: for these arguments, the id of the container that the last dry run found. A person
- * approves this container.
+ * `lookedAt`: the id of the container that the last dry run found, by the call's arguments. A
+ * person approves this container.
  */
 const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): DeviceCapability<ExecArgs> => ({
   capability: 'docker.container.exec',
@@ -63,7 +63,7 @@ const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): D
     toOutcome(context.signal, () => execInContainer(engine, args, lookedAt.get(keyOf(args)), context)),
 })
 
-/** Runs a command in a container. `agreedId` is the id of the container that was approved. */
+/** Runs a command in a container. `agreedId` is the id of the container that a dry run found. */
 async function execInContainer(
   engine: ContainerEngine,
   args: ExecArgs,
@@ -96,7 +96,7 @@ async function execInContainer(
     cmd_executed: argv.map(quote).join(' '),
     ...exit,
   })
-  // An output that ends because its connection ended causes no error.
+  // Checks the signal: an output that ends with its connection causes no error.
   if (signal.aborted) {
     const still = await killExec(engine, id, found)
     return { ...stoppedOutcome(signal, report({ still_running: still })), truncated: output.truncated }
@@ -132,7 +132,7 @@ async function createExec(
 
 const keyOf = ({ container, argv, user }: ExecArgs): string => JSON.stringify([container, argv, user ?? null])
 
-/** Number of dry runs that are remembered. Fewer calls wait for an approval at one time. */
+/** The most dry runs that are remembered. Fewer calls wait for an approval at one time. */
 const maxLooks = 200
 
 function noteLook(lookedAt: Map<string, string>, key: string, id: string): void {
@@ -150,10 +150,7 @@ const started = z.looseObject({
 const inspectExec = (engine: ContainerEngine, id: string, signal: AbortSignal) =>
   requestJson(engine, { method: 'GET', path: `/exec/${id}/json` }, started, signal)
 
-/**
- * Reads the exit code repeatedly, because the output may end a moment before the engine knows the
- * code.
- */
+/** Reads the exit code repeatedly, because the output may end before the engine knows the code. */
 async function exitOf(engine: ContainerEngine, id: string, signal: AbortSignal): Promise<number | null> {
   for (let round = 0; round < 40; round++) {
     const { Running, ExitCode } = await inspectExec(engine, id, signal)
@@ -164,9 +161,9 @@ async function exitOf(engine: ContainerEngine, id: string, signal: AbortSignal):
 }
 
 /**
- * Kills the started processes, and returns whether some of them continue. The API has no call for
- * this, so it kills by pid, and only if the process's control group names the container: an engine
- * on another machine has other pids.
+ * Kills the started processes, and returns whether some may continue. The engine's API cannot end
+ * them, so they are killed by pid. Kills a process only if its control group names the container:
+ * an engine on another machine has other pids.
  */
 async function killExec(engine: ContainerEngine, id: string, container: Container): Promise<boolean> {
   const patience = AbortSignal.timeout(3_000)
@@ -185,7 +182,7 @@ async function isInContainer(pid: number, { id }: Container): Promise<boolean> {
   return (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).includes(id)
 }
 
-/** Lists a process and all its present descendants. */
+/** Lists a process and all its present descendants by pid. */
 async function descendantsOf(first: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const pid of await pids()) {
@@ -221,7 +218,7 @@ const max = 500
 const maxPorts = 50
 
 /**
- * Lists running containers, with `all` also stopped containers: `{ containers: [{ id, name, image,
+ * Lists running containers, and with `all` stopped ones too: `{ containers: [{ id, name, image,
  * command, state, status, created, ports }] }`.
  */
 const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerListArgs>> => ({
@@ -254,8 +251,8 @@ const dockerList = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
 })
 
 /**
- * Reads a container's last lines, standard output and errors in order: `{ container, id, output }`.
- * Emits each line when it comes. Keeps the output that came before a deadline or cancellation.
+ * Reads a container's last lines of both outputs, in order: `{ container, id, output }`. Emits each
+ * line when it comes. Keeps the output that came before a deadline or cancellation.
  */
 const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerLogsArgs>> => ({
   capability: 'docker.container.logs',
@@ -274,7 +271,7 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
       try {
         for await (const { bytes } of demultiplex(body, found.terminal)) if (!output.take('stdout', bytes)) break
       } catch (error) {
-        // If the agent ended the reading, the output up to then is the result.
+        // Returns the output up to now if the agent itself ended the reading.
         if (follow_seconds === undefined || signal.aborted || !body.destroyed) throw error
       } finally {
         clearTimeout(enough)
@@ -283,7 +280,7 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
       }
       const text = output.text('stdout')
       const result = { container: found.name, id: found.id.slice(0, 12), output: text }
-      // If there are as many lines as requested, older lines may exist.
+      // Reports more lines than requested as cut, because older lines may exist.
       return { ok: true, result, truncated: output.truncated || text.split('\n').length > tail }
     }),
 })

@@ -44,10 +44,10 @@ import {
 type WriteArgs = z.infer<typeof fsWriteArgs>
 
 /**
- * Writes a file atomically: a reader sees the old or the new content. An append works in the same
- * way, so a program that has the file open continues with the old file. Keeps owner and mode, and
- * stores the earlier content on the device (`previous_version`). The dry run writes a copy, and
- * returns `{ diff, checks, would_change }`.
+ * Writes a file atomically: a reader sees either the old or the new content. An append also
+ * replaces the file, so a program that has the file open continues with the old file. Keeps owner
+ * and mode, and stores the earlier content on the device (`previous_version`). The dry run writes a
+ * copy, and returns `{ diff, checks, would_change }`.
  */
 export const fsWrite: DeviceCapability<WriteArgs> = {
   capability: 'fs.write',
@@ -58,7 +58,7 @@ export const fsWrite: DeviceCapability<WriteArgs> = {
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
 }
 
-/** The change of a file, the same for the write and its dry run. */
+/** The change of a file, which the write and its dry run share. */
 type Change = {
   directory: OpenEntry
   name: string
@@ -148,10 +148,7 @@ function rehearse({ name, path, former, bytes, mode }: Change, context: Capabili
   })
 }
 
-/**
- * Number of names above which a directory is listed only in part, because sorting needs all names
- * in memory.
- */
+/** The most names of a directory that are listed, because sorting needs all names in memory. */
 const maxNames = 20_000
 
 /** Lists a directory: `{ entries: [{ name, type, size, mtime, mode, uid, owner }], total }`. */
@@ -213,13 +210,13 @@ export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIn
   }
 }
 
-/** The rules do not recognise a secret in a part of a key, or in base64. */
+/** Refuses parts and base64, in which the rules do not recognise a secret. */
 const wholeOnly = 'a secret file can be read only as a whole and as text'
 
 /**
- * Reads a part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is of
- * the complete file, for a later `if_sha256`; the digest is null for a file that is too large to be
- * written back. The manifest's output limit applies.
+ * Reads a part of a file: `{ content, encoding, size, mtime, sha256, truncated }`. `sha256` is the
+ * digest of the complete file, for a later `if_sha256`; null if the file is too large to be written
+ * back. The manifest's output limit applies.
  */
 export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
   capability: 'fs.read',
@@ -237,8 +234,8 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
         try {
           const { size, mtime } = await file.stat({ bigint: true })
           const limit = Math.min(max_bytes, manifest.limits.output_bytes)
-          // Reads one byte more than requested, which shows whether there is more, also for files
-          // without a size.
+          // Reads one byte more than requested, which shows whether the file goes on, even if the
+          // file has no size.
           const bytes = await readPart(file, offset, limit + 1, signal)
           const more = bytes.length > limit
           const text = textOf(bytes.subarray(0, limit), more)
@@ -286,7 +283,7 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
           gid: Number(stat.gid),
           group: (await groupNames()).get(String(stat.gid)) ?? null,
           links: Number(stat.nlink),
-          // The target of a symbolic link is content, so it is hidden for a secret path.
+          // Hides the target of a symbolic link at a secret path, because the target is content.
           target:
             stat.isSymbolicLink() && parent && !isSecret(path) ? await readlink(within(parent.handle, name)) : null,
         }

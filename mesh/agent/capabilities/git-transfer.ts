@@ -33,9 +33,9 @@ import { type OpenEntry, openEntry, within, withParentOf } from '../walk.ts'
 import { gitCommit } from './git.ts'
 
 /**
- * Pushes one branch to the branch of the same name, never by force: `{ path, remote, url, branch,
+ * Pushes one branch to the branch with its name, never by force: `{ path, remote, url, branch,
  * commit, before }`. The remote must be on a host of the manifest, or a bare repository in a
- * writable root. A remote with newer commits is a `conflict`.
+ * writable root. Fails with `conflict` if the remote has newer commits.
  */
 export const gitPush: DeviceCapability<z.infer<typeof gitPushArgs>> = {
   capability: 'git.push',
@@ -121,8 +121,8 @@ function runPush({ place, to, name }: Push, more: readonly string[], context: Ca
 }
 
 /**
- * Returns the remote's commit that git fetched last, without contacting the remote. Null if it was
- * never fetched.
+ * Returns the remote's commit that git fetched last, without contacting the remote. Null if git
+ * never fetched the branch.
  */
 async function lastFetched(
   path: string,
@@ -146,8 +146,8 @@ async function commits(path: string, range: string, context: CapabilityContext):
 }
 
 /**
- * Finds the checked address of the remote. The push uses this address, because git would look up a
- * name again.
+ * Finds the checked address of the remote. The push uses this address and not the remote's name,
+ * which git would look up again.
  */
 async function targetOf(settings: string, remote: string, context: CapabilityContext): Promise<Remote> {
   const of = (field: string) => askSettings(settings, ['--get-all', `remote.${remote}.${field}`], context)
@@ -179,7 +179,7 @@ function whyBehind(ran: RunResult, branch: string): CapabilityOutcome | null {
 /**
  * Clones from a host of the manifest, or from a bare repository inside the roots, to a path that
  * does not exist yet: `{ path, url, branch, commit }`. Clones to a directory beside the path and
- * renames it, so the path has everything or does not exist. Submodules, hooks, templates, redirects
+ * renames it, so the path never has an incomplete clone. Submodules, hooks, templates, redirects
  * and other protocols are disabled.
  */
 export const gitClone: DeviceCapability<z.infer<typeof gitCloneArgs>> = {
@@ -256,7 +256,7 @@ async function assertFree(directory: OpenEntry, name: string, path: string): Pro
   if (there) throw new CapabilityError('conflict', `${path} exists already`)
 }
 
-/** Returns the commit and the size of a clone from this machine. */
+/** Describes a repository on this machine for a clone: commit, branches and size. */
 async function branchesOf(remote: Remote, branch: string | undefined, context: CapabilityContext) {
   const ask = (...words: string[]) =>
     context.run(git(`--git-dir=${remote.url}`, ...words), {
@@ -288,8 +288,8 @@ async function reachable(url: string, context: CapabilityContext): Promise<Remot
 }
 
 /**
- * Renames the clone to its path. A rename onto a directory fails unless the directory is empty;
- * onto a file it always fails.
+ * Renames the clone to its path. A rename onto a directory fails unless the directory is empty; a
+ * rename onto a file always fails.
  */
 async function takePlace(from: string, to: string, path: string): Promise<void> {
   if (await lstat(to).catch(() => null)) throw new CapabilityError('conflict', `${path} was created meanwhile`)

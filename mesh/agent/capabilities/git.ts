@@ -35,8 +35,8 @@ type CommitArgs = z.infer<typeof gitCommitArgs>
 
 /**
  * Commits in a checkout as the author Nightshift: `{ path, commit, branch, previous, files }`. The
- * dry run makes the same commit with a separate index and object store, writes its files to a copy,
- * and returns `{ diff, checks, would_change }`.
+ * dry run makes this commit with a separate index and object store, writes its files to a copy, and
+ * returns `{ diff, checks, would_change }`.
  */
 export const gitCommit: DeviceCapability<CommitArgs> = {
   capability: 'git.commit',
@@ -90,8 +90,8 @@ function rehearseCommit(
   return inThrowAway(context.state, async (directory) => {
     const env = await environmentIn(directory, path)
     const ours = (...words: string[]) => output(path, words, context, env)
-    // Builds the tree like the commit: the named files on top of the last commit, or all changes on
-    // top of the staged ones.
+    // Builds the tree of the commit: the named files on top of the last commit, or all changes of
+    // tracked files on top of the staged changes.
     if (named) {
       await ours('read-tree', head)
       await ours('add', '--all', '--', ...named)
@@ -105,8 +105,8 @@ function rehearseCommit(
 }
 
 /**
- * Copies the index with its time, because git reads the content of every file that is younger than
- * the index.
+ * Copies the index with its modification time, because git reads again every file that is younger
+ * than the index.
  */
 async function copyIndex(from: string, to: string): Promise<void> {
   const { mtimeMs } = await stat(from)
@@ -114,7 +114,7 @@ async function copyIndex(from: string, to: string): Promise<void> {
   await utimes(to, new Date(), new Date(Math.floor(mtimeMs)))
 }
 
-/** The most characters of a diff or a file for a model. */
+/** The most characters of a diff or a file that a model gets. */
 const maxTextCharacters = 60_000
 
 const part = (text: string) =>
@@ -183,16 +183,14 @@ const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
     }),
 }
 
-/**
- * Opens a checkout by the rules of every git capability, which check its settings and its owner.
- */
+/** Opens a checkout by the rules of every git capability, which check its settings and owner. */
 async function readable(path: string, context: CapabilityContext): Promise<string> {
   const place = requirePlace(path, context.manifest, context, 'look')
   await checkoutAt(place, context)
   return place.path
 }
 
-/** Lists uncommitted changes, because a person may be working there, or changed a file by hand. */
+/** Lists uncommitted files: a person may be working there, or changed a file by hand. */
 async function unfinished(path: string, context: CapabilityContext) {
   const files = await uncommittedFiles(path, context)
   return { uncommitted: files.slice(0, shownFiles), uncommitted_total: files.length }
@@ -212,10 +210,10 @@ export const gitHistory = [gitLog, gitShow]
 type Args = z.infer<typeof gitRevertArgs>
 
 /**
- * Reverts one commit with a new one, as the author Nightshift: `{ path, commit, branch, previous,
- * reverted, files }`. Builds the new tree beside the checkout, so that a conflict leaves nothing
- * behind. git then moves the checkout to the new commit in one step, or not at all. The dry run
- * stops before this step.
+ * Reverts one commit with a new commit, as the author Nightshift: `{ path, commit, branch,
+ * previous, reverted, files }`. Builds the new tree beside the checkout, so that a conflict leaves
+ * nothing behind. git then moves the checkout to the new commit in one step, or not at all. The dry
+ * run stops before this step.
  */
 export const gitRevert: DeviceCapability<Args> = {
   capability: 'git.revert',
@@ -229,7 +227,7 @@ export const gitRevert: DeviceCapability<Args> = {
     inIdleCheckout(args.path, context, (checkout) =>
       inThrowAway(context.state, async (directory) => {
         const commit = await revertible(args, checkout, context)
-        // Writes objects to the repository, where git later removes unused ones.
+        // Writes objects to the repository, from which git later removes unused objects.
         const env = { GIT_INDEX_FILE: join(directory, 'index') }
         const tree = await revertedTree(checkout, commit, { directory, env }, context)
         return goTo(tree, commit, checkout, context)
@@ -271,7 +269,7 @@ async function revertible(
 
 type Beside = { directory: string; env: Record<string, string> }
 
-/** Builds HEAD's tree without the commit's changes. Throws if later changes overlap them. */
+/** Builds HEAD's tree without the commit's changes. Throws if later changes overlap these. */
 async function revertedTree(
   { path, head }: Checkout,
   { commit, parents }: Commit,
@@ -324,7 +322,7 @@ async function goTo(
   const whyUnmade = whyNotDone('git commit-tree', made)
   if (whyUnmade) return whyUnmade
   const next = made.stdout.trim()
-  // git refuses the complete merge if a file is in the way, or the branch has moved.
+  // Moves the branch. git refuses this merge if a file is in the way, or if the branch has moved.
   const words = ['merge', '--ff-only', '--quiet', '--no-stat', '--no-verify-signatures', next]
   const why = whyNotDone('git merge --ff-only', await inCheckout(path, words, context))
   if (why) return why

@@ -20,11 +20,11 @@ type Read = { atMs: number | null; rest: string }
 const iso = /^\[?(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?\]?:?\s*/
 /** The time of syslog, `Nov 23 16:43:06`, which has no year. */
 const syslog = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)\s+/
-/** The time of access logs, `[23/Nov/2026:16:43:06 +0000]`, which follows the address. */
+/** The time in access logs, `[23/Nov/2026:16:43:06 +0000]`, which follows the client's address. */
 const access = /\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]\s*/
 
 /**
- * Splits a line into its time and the rest. A time without a zone is in this process's zone. A time
+ * Splits a line into its time and the text. A time without a zone is in this process's zone. A time
  * without a year is in the latest possible year. The time is `null` if the line has none.
  */
 export function readLogTime(line: string, nowMs = Date.now()): Read {
@@ -38,7 +38,7 @@ export function readLogTime(line: string, nowMs = Date.now()): Read {
     const [all, name = '', day = '', time = ''] = isSyslog
     const of = (year: number) => Date.parse(`${year}-${toMonth(name)}-${day.trim().padStart(2, '0')}T${time}`)
     const year = new Date(nowMs).getFullYear()
-    // Allows a day in the future, because clocks differ.
+    // Allows times up to a day in the future, because clocks differ.
     const atMs = of(year) > nowMs + 86_400_000 ? of(year - 1) : of(year)
     return toRead(atMs, line.slice(all.length))
   }
@@ -62,9 +62,9 @@ const maxLineCharacters = 500
 
 /**
  * Reads the newest lines of a service's journal or a file, oldest first: `{ lines: [[ms, text]],
- * until_ms, more, among }`. For a directory it reads the newest file, and `among` lists all files.
- * Reads twice the requested time. A file is read by the rules of `fs.read`, the journal with the
- * agent's rights in the sandbox of reads.
+ * until_ms, more, among }`. Reads the newest file of a directory, and `among` lists the directory's
+ * files. Reads twice the requested time. A file is read by the rules of `fs.read`, a journal with
+ * the agent's rights in the sandbox of reads.
  */
 export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapability<Args> => ({
   capability: 'log.read',
@@ -92,7 +92,7 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
       const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
       const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
       const lines = keepNewest(wanted.slice(-maxLogLines).map(cutLine), context.manifest.limits.output_bytes)
-      // If the file has the complete requested time, the omitted parts are older.
+      // Counts a cut file as incomplete only if its part is newer than the requested time.
       const isMissing = found.isCut && timed.length === found.lines.length
       const more = wanted.length > lines.length || isMissing
       const result = { lines, until_ms: found.untilMs, more, ...(found.among && { among: found.among }) }
@@ -101,8 +101,8 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
 })
 
 /**
- * `among`: which file of a directory was read, and all files there; absent for a single file or
- * unit.
+ * `among`: the file of a directory that was read, and the directory's newest files. Absent for a
+ * single file or unit.
  */
 type Found = { lines: Line[]; untilMs: number; isCut: boolean; among?: z.infer<typeof logAmong> }
 
@@ -114,8 +114,8 @@ async function fromJournal(
 ): Promise<Found> {
   const program = programOf(journalctl)
   if (program === null) throw new CapabilityError('capability_unavailable', `${notHere}: give a path`)
-  // Runs without --quiet, because journalctl then reports on standard error what it may not see,
-  // and still exits with 0.
+  // Runs without --quiet, so that journalctl reports on standard error which journals it may not
+  // see. It still exits with 0.
   const words = [
     ...['--no-pager', '--utc', '--output=short-iso', `--lines=${maxLogLines}`],
     `--since=@${Math.floor(fromMs / 1_000)}`,
@@ -145,7 +145,7 @@ const remarks = /^-- .* --$/gm
 
 const hints = /^.*(?:not seeing messages from|No journal files were|insufficient permissions|Permission denied).*$/im
 
-/** Returns what journalctl may not read, with the remedy. Null if journalctl reads everything. */
+/** Returns the journals that journalctl may not read, with the remedy. Null if it reports none. */
 function sayHidden(stderr: string): string | null {
   const [hint] = hints.exec(stderr) ?? []
   if (hint === undefined) return null
@@ -154,8 +154,8 @@ function sayHidden(stderr: string): string | null {
 }
 
 /**
- * Finds out at the start why no journal can be read, because in an incident the empty result would
- * look like "no line".
+ * Finds out at the start why no journal can be read. During an incident the empty result would look
+ * like a journal without lines.
  */
 async function findJournalLack(given: readonly string[] | undefined): Promise<string | null> {
   const program = programOf(given)
@@ -186,7 +186,7 @@ async function readFile(held: OpenEntry, signal: AbortSignal): Promise<Found> {
     const { size, mtimeMs } = await file.stat()
     const from = Math.max(0, size - maxBytes)
     const text = (await readPart(file, from, maxBytes, signal)).toString('utf8')
-    // Drops the first line of a part, because the part begins within a line.
+    // Drops the first line of a part, because the part begins in the middle of the line.
     const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
     return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
   } finally {
@@ -202,7 +202,7 @@ function toLines(text: string): Line[] {
   })
 }
 
-/** Cuts a line only after the search, which needs the complete line. */
+/** Cuts a line. Used after the search, which needs the complete line. */
 const cutLine = ([atMs, text]: Line): Line =>
   text.length <= maxLineCharacters ? [atMs, text] : [atMs, `${text.slice(0, maxLineCharacters - 1).toWellFormed()}…`]
 

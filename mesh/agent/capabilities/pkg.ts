@@ -11,8 +11,8 @@ import {
 import { isInstalled, systemPath, tail, whyNotDone } from '../programs.ts'
 
 /**
- * A machine's package manager for `pkg.*`. A further manager implements this type and gets a line
- * in `pkgWith`. Names of packages were already checked: none begins or ends with a dash.
+ * A machine's package manager for `pkg.*`. Each package manager implements this type and gets a
+ * line in `pkgWith`. Package names are already checked: none begins or ends with a dash.
  */
 type PackageManager = {
   name: string
@@ -25,8 +25,8 @@ type PackageManager = {
   /** Searches packages: `{ packages: [{ name, description }], total }` */
   search(text: string, limit: number, context: CapabilityContext): Promise<CapabilityOutcome>
   /**
-   * Installs packages: `{ packages: [{ name, before, after }], output }`. Emits each line when it
-   * comes.
+   * Installs packages: `{ packages: [{ name, before, after }], output }`. Emits each line of output
+   * when it comes.
    */
   install(packages: readonly string[], context: CapabilityContext): Promise<CapabilityOutcome>
   /**
@@ -39,7 +39,7 @@ type PackageManager = {
 const lockSeconds = 60
 const environment: RunOptions['env'] = { DEBIAN_FRONTEND: 'noninteractive', PATH: systemPath, LC_ALL: 'C.UTF-8' }
 
-/** Debian's apt. `options` are passed to every call (`-o`, `Dir=/elsewhere`). */
+/** Debian's apt. `options` are added to every call of apt (`-o`, `Dir=/elsewhere`). */
 export function apt(options: readonly string[] = []): PackageManager {
   const installing = ['apt-get', ...installOptions, ...options]
   const ask: Ask = (argv, { run }) =>
@@ -50,7 +50,7 @@ export function apt(options: readonly string[] = []): PackageManager {
       if (!(await isInstalled('apt-get'))) return 'apt-get is not installed: this machine does not use apt'
       return (await isInstalled('apt-cache')) ? null : 'apt-cache is not installed'
     },
-    // With options, packages may be installed in another root than the machine's.
+    // Allows any user with options, which may install packages in another root than the machine's.
     missingRights: () =>
       process.getuid!() === 0 || options.length > 0
         ? null
@@ -125,8 +125,8 @@ async function searchPackages(
 type Version = { installed: string | null; candidate: string | null }
 
 /**
- * Reads apt's entries for exactly these names before an install. apt-get would read an unknown name
- * as a regular expression, and `a.+` as half of the archive.
+ * Reads apt's versions of exactly these packages before an install. apt-get would read an unknown
+ * name as a regular expression, and `a.+` as half of the archive.
  */
 async function known(
   packages: readonly string[],
@@ -167,8 +167,8 @@ export const installWith = (manager: PackageManager): DeviceCapability<z.infer<t
 })
 
 /**
- * Returns both capabilities, with options for every call of apt. Empty options mean this machine
- * itself.
+ * Returns both capabilities, with options for every call of apt. Without options apt installs on
+ * this machine itself.
  */
 export const pkgWith = (aptOptions: readonly string[]) => ({
   install: installWith(apt(aptOptions)),

@@ -29,9 +29,9 @@ import { type Socket, socketsAt, socketsHeldBy } from '../sockets.ts'
 
 type Args = z.infer<typeof procListArgs>
 
-/** Milliseconds between the two samples for a process's CPU share. */
+/** Milliseconds between the two samples of a process's CPU time. */
 const sampleMs = 400
-/** Sockets that are shown per process, listening ones first. A server may have thousands. */
+/** The most sockets that are shown per process, listening ones first. */
 const shownSockets = 5
 
 type Described = NonNullable<Awaited<ReturnType<typeof described>>>
@@ -40,9 +40,9 @@ type ShownSocket = Pick<Socket, 'protocol' | 'local' | 'remote' | 'state'>
 
 /**
  * Lists this device's processes, the busiest first: `{ processes, total, left_out, left_out_in }`.
- * Processes of containers and guests are left out, as in `proc.kill`, and counted. With `port` also
- * `sockets_unseen`: sockets of processes that the agent may not read. Secrets are removed from
- * command lines.
+ * Leaves out and counts processes of containers and guests, to which `proc.kill` sends no signals.
+ * With `port` also `sockets_unseen`: sockets of processes that the agent may not read. Secrets are
+ * removed from command lines.
  */
 const listProcesses = (args: Args, { signal }: CapabilityContext): Promise<CapabilityOutcome> =>
   toOutcome(signal, async () => {
@@ -97,16 +97,16 @@ function toShownSockets(sockets: Socket[]): ShownSocket[] {
     .slice(0, shownSockets)
 }
 
-/** Waits for the rest of the sample time, counted from the first process. */
+/** Waits for the remaining sample time, counted from the first process. */
 async function rest([first]: Found[], signal: AbortSignal): Promise<void> {
   if (!first) return
   const left = sampleMs - (performance.now() - first.lookedAtMs)
-  // A single process is sampled for the full time, and the last of many a little shorter.
+  // Waits the full time only for the first process. The last of many gets a little less.
   if (left > 0) await new Promise((resolve) => setTimeout(resolve, left))
   signal.throwIfAborted()
 }
 
-/** Adds the share in percent of one CPU. Two busy CPUs make 200. */
+/** Adds the CPU share of a process in percent of one CPU. A process on two busy CPUs has 200. */
 async function withShare({ lookedAtMs, ...one }: Found) {
   const now = await processOf(one.pid)
   const seconds = (performance.now() - lookedAtMs) / 1_000
@@ -116,7 +116,7 @@ async function withShare({ lookedAtMs, ...one }: Found) {
 }
 
 /**
- * Lists sockets whose process was not found, with their user. A socket in TIME_WAIT has no process.
+ * Lists sockets whose process was not found, with the user. Leaves out TIME_WAIT without process.
  */
 async function unseen(sockets: Socket[], held: ReadonlySet<string>) {
   const users = await userNames()
@@ -149,7 +149,7 @@ async function described(pid: number, users: ReadonlyMap<string, string>, boot: 
       cmdline: shownCommand(words),
     }
   } catch {
-    // The process ended between the two samples.
+    // Returns null for a process that ended during the read.
     return null
   }
 }
@@ -163,9 +163,9 @@ const watchMs = 2_000
 /**
  * Sends one signal to one process of this device: `{ pid, name, signal, ended }`. `ended` is
  * whether the process was gone within two seconds. Reads the start time again right before the
- * signal. One race remains, because Node has no pidfd: the process may end, and its pid may be
- * reused, in the microseconds before the signal; this needs a complete round of all pids. The dry
- * run describes the process, and the approval is valid only for it.
+ * signal. One race remains, because Node has no pidfd: the process may end, and another may get its
+ * pid, in the microseconds before the signal. All pids would have to be used up in this time. The
+ * dry run describes the process, and the approval is valid only for this process.
  */
 export const procKill: DeviceCapability<KillArgs> = {
   capability: 'proc.kill',
@@ -189,7 +189,7 @@ export const procKill: DeviceCapability<KillArgs> = {
       const facts = await processFacts(asked.pid)
       const found = requireSameProcess(asked, facts?.process ?? null)
       const { user, service } = facts!
-      // Leaves out the command line, because some programs use it as a status display.
+      // Leaves out the command line, which some programs use to show their status.
       const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
       const untried = [`The effect of SIG${asked.signal} is known only after the signal.`]
       const about = describeProcess(facts!)
@@ -198,8 +198,8 @@ export const procKill: DeviceCapability<KillArgs> = {
 }
 
 /**
- * Returns the process if it is still the named one and may get a signal. Throws the reason
- * otherwise.
+ * Returns the process if it has the requested start time and may get a signal. Otherwise throws the
+ * reason.
  */
 function requireSameProcess({ pid, start_time }: KillArgs, found: Process | null): Process {
   const never = whyNeverSignalled(pid)
@@ -228,8 +228,8 @@ function send({ pid, name }: Process, signal: KillArgs['signal']): void {
 }
 
 /**
- * Returns whether the process ended. A zombie counts as ended, although its parent has not reaped
- * it. A cancellation ends the waiting, but a response is still sent.
+ * Returns whether the process ended within two seconds. A zombie counts as ended, although its
+ * parent has not reaped it. A cancellation ends the wait, but a response is still sent.
  */
 async function endsWithin({ pid, start_time }: Process, signal: AbortSignal): Promise<boolean> {
   const until = performance.now() + watchMs

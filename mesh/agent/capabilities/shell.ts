@@ -41,8 +41,7 @@ const exec: DeviceCapability<ExecArgs> = {
     const command = written(argv)
     if (verdict.rootRead && !context.isGranted)
       return outcomeOf(await readAsRoot(verdict.rootRead, context, nothingBehind), command, verdict)
-    // After an approval the command runs unchanged outside of the sandbox, in which sudo does not
-    // work.
+    // Runs an approved command unchanged outside of the sandbox, in which sudo does not work.
     const isRead = verdict.verdict === 'run' && !verdict.rootRead
     const ended = await context.run(argv, {
       cwd,
@@ -52,8 +51,8 @@ const exec: DeviceCapability<ExecArgs> = {
     return outcomeOf(ended, command, verdict)
   },
   /**
-   * Returns for a read what now prevents it from running without approval, `{ unmet }`; for a
-   * write, its visible effects.
+   * Returns for a read the reason why it may not run without approval now, `{ unmet }`; for a
+   * write, its effects as far as they can be seen.
    */
   async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
@@ -91,15 +90,14 @@ const evaluate: DeviceCapability<EvalArgs> = {
     const ended = await context.run(inBash(text), {
       cwd,
       onLine: context.emit,
-      // After an approval the text runs unchanged outside of the sandbox, in which sudo does not
-      // work.
+      // Runs an approved text unchanged outside of the sandbox, in which sudo does not work.
       ...(isRead && !verdict.rootRead ? asRead(verdict) : { confine: 'write', env: identityOf(authorOf(context)) }),
     })
     return outcomeOf(ended, text, verdict)
   },
   /**
-   * Returns for a read what now prevents it from running without approval, `{ unmet }`; for a
-   * write, its visible effects.
+   * Returns for a read the reason why it may not run without approval now, `{ unmet }`; for a
+   * write, its effects as far as they can be seen.
    */
   async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = textVerdict(text, cwd, judgeContextOf(context))
@@ -120,8 +118,9 @@ const hiddenOwners =
   'in its sandbox every user but the agent’s own is shown as 65534 (nobody): fs_stat, fs_list and proc_list name the owner'
 
 /**
- * Builds a command's outcome. A command that ended by itself succeeded, whatever its exit code, and
- * so did one with too much output. A stopped command failed, and keeps its output up to then.
+ * Builds the outcome of a command. A command that ended by itself succeeded, whatever its exit
+ * code, and so did a command with too much output. Any other stopped command failed, with its
+ * output so far.
  */
 function outcomeOf(
   ended: RunResult,

@@ -22,7 +22,7 @@ type ChangeArgs = z.infer<typeof serviceChangeArgs>
 const watchMs = 5_000
 const lookEveryMs = 500
 
-/** Describes a service with systemd's words: `{ unit, description, active, sub, since, … }`. */
+/** Describes a service in systemd's terms: `{ unit, description, active, sub, since, … }`. */
 const show = (systemd: Systemd): DeviceCapability<Args> => ({
   capability: 'service.show',
   args: serviceArgs,
@@ -38,8 +38,8 @@ const show = (systemd: Systemd): DeviceCapability<Args> => ({
 
 /**
  * Restarts, starts or stops one service: `{ before, after }`. Watches a started service for five
- * seconds; a service that ended is a failure with systemd's message. The dry run reports what stops
- * together with it, whether the agent has the right, and the undo.
+ * seconds, and fails with systemd's message if the service ended. The dry run reports the units
+ * that stop together with the service, whether the agent has the right, and the undo.
  */
 const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => ({
   capability: `service.${verb}`,
@@ -55,7 +55,7 @@ const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => (
       const found = await requireUnit(systemd, unit, context)
       requireTouchable(found)
       const taken = await listTaken(systemd, verb, found, context)
-      // Reads the service for the last time before the change.
+      // Reads the service once more right before the change if a run is required.
       const before = run === undefined ? found : await requireUnit(systemd, unit, context)
       requireRun(before, run)
       await controlUnit(systemd, verb, before.unit, context)
@@ -87,19 +87,19 @@ async function rehearse(systemd: Systemd, { verb, unit, run }: Rehearsed, contex
     `undo: ${undo[verb](state)}`,
   ]
   const rests = restsOnLines([state.unit, state.file, standingFor(state), ...taken])
-  // The dry run lists the units that systemd would stop and start.
+  // Reports the effect as tried, because it lists the units that systemd would stop and start.
   return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: true })
 }
 
 /**
- * The most services that may stop together with one. A larger group is too much to restart at
- * night.
+ * The most services that may stop together with one service. A larger group is too much to restart
+ * at night.
  */
 const maxTaken = 200
 
 /**
- * Lists everything that runs and stops with this service: units that need it or are part of it,
- * recursively. Throws if these include Nightshift, or units that the system depends on.
+ * Lists the running units that stop together with this service: units that need it or are part of
+ * it, recursively. Throws if one belongs to Nightshift, or if the system depends on one.
  */
 async function listTaken(
   systemd: Systemd,
@@ -198,8 +198,8 @@ function requireTouchable({ unit, load, file }: UnitState): void {
 }
 
 /**
- * Refuses a call for another run of the service, because the service was started or stopped in the
- * meantime.
+ * Refuses a call that requires another run of the service, because the service was started or
+ * stopped meanwhile.
  */
 function requireRun({ unit, active, invocation }: UnitState, run: string | undefined): void {
   const now = active === 'inactive' || active === 'failed' ? noRun : invocation
@@ -216,7 +216,7 @@ function refuseNoUse(verb: Verb, { unit, active, type }: UnitState): void {
 }
 
 const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user@.*|init)\.service$/
-/** Services whose start does something else: power off, suspend, format. */
+/** Services whose start does not start a service: it powers off, suspends, formats. */
 const endsTheSystem =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit|suspend|hibernate|hybrid-sleep|suspend-then-hibernate)|rescue|emergency|initrd-.*)\.service$/
 const changesDisks =
@@ -231,7 +231,7 @@ function whyNeverTouched(unit: string): string | null {
   return ofTheSystem.test(unit) ? `the system and every signed-in user depend on ${unit}` : null
 }
 
-/** Watches the service. Throws as soon as it is neither active nor, as a oneshot, done. */
+/** Watches a service. Throws as soon as the service is neither active nor, as a oneshot, done. */
 async function watch(systemd: Systemd, { unit }: UnitState, context: CapabilityContext): Promise<UnitState> {
   const until = performance.now() + watchMs
   let first: UnitState | null = null
@@ -248,7 +248,7 @@ async function watch(systemd: Systemd, { unit }: UnitState, context: CapabilityC
   }
 }
 
-/** Converts numbers, and drops fields that systemd does not know. */
+/** Builds the result: converts numbers, and drops fields that systemd left empty. */
 function toResult({ required_by, bound_by, parts, stops_too, ...state }: UnitState): Record<string, unknown> {
   const entries = Object.entries(state).flatMap(([name, value]): [string, unknown][] => {
     if (value === '' || value === '[not set]') return []

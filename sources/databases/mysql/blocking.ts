@@ -7,8 +7,8 @@ import { describeSession, type SqlRow } from '../sessions.ts'
 import { sessionColumns, sessionTables, toSession } from './sessions.ts'
 
 /**
- * Sessions and the sessions that block them: InnoDB lists waits for rows, the server lists waits
- * for a table's definition.
+ * Sessions that wait for a lock, and the sessions that block them. InnoDB lists waits for rows; the
+ * server lists waits for the definition of a table.
  */
 
 const maxPairs = 300
@@ -27,8 +27,8 @@ const definitionsSql = `
 const isExclusive = (type: unknown): boolean => /EXCLUSIVE|NO_WRITE|NO_READ_WRITE|UPGRADABLE/.test(String(type))
 
 /**
- * Finds the blocker among holders and waiters: a holder with an exclusive lock, or, if there is
- * none, a waiter for an exclusive lock, which blocks later requests.
+ * Finds the sessions that block the lock of an object: holders with an exclusive lock. Without an
+ * exclusive holder, waiters for an exclusive lock, which block all later requests.
  */
 function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
   const granted = rows.filter(
@@ -39,8 +39,8 @@ function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
 }
 
 /**
- * Finds the blocker in MariaDB if its plugin lists the holders. A table name in the waiting
- * statement shows which holder it is.
+ * Tests whether MariaDB's plugin lists holders of locks. A table name in the waiting statement then
+ * tells which holder blocks it.
  */
 const pluginSql = `select plugin_name from information_schema.plugins where plugin_name = 'METADATA_LOCK_INFO' and plugin_status = 'ACTIVE'`
 const heldSql = `select thread_id as blocker, lock_mode as has, table_schema as db, table_name as name

@@ -30,7 +30,7 @@ const counted: Record<string, string> = {
   Innodb_row_lock_waits: 'lock_waits',
 }
 
-/** Deadlocks and the history length are status variables of MariaDB and metrics of MySQL. */
+/** Selects counters: deadlocks and history length are variables of MariaDB, metrics of MySQL. */
 const countersSql = (server: ServerFacts): string => `
   select variable_name as name, variable_value as value from ${statusOf(server)}
   where variable_name in (${[...Object.keys(counted), 'Innodb_deadlocks', 'Innodb_history_list_length'].map((each) => `'${each}'`).join(', ')})

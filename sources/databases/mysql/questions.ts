@@ -10,7 +10,7 @@ import { statements } from './statements.ts'
 import { tables } from './tables.ts'
 import { readTransactions } from './transactions.ts'
 
-/** The questions in the form for MySQL and MariaDB. */
+/** The questions to a database server, in the form for MySQL and MariaDB. */
 export const mysqlQuestions: readonly Question[] = [
   askBlocking(readBlocking),
   askConnections(readConnections),

@@ -38,7 +38,7 @@ export const mysqlReader: ServerReader = {
 
 const maxDatabases = 30
 
-/** Reads the server for the registry. */
+/** Describes a server of MySQL or MariaDB for the registry. */
 export async function listMysql(ask: AskDatabase): Promise<{ database: ListedDatabase }> {
   const { role, channels } = await readReplication(ask)
   const { server } = await ask({ sql: 'select 1' })

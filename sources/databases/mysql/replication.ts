@@ -9,8 +9,8 @@ import type { SaidReplication } from '../reader.ts'
 import type { SqlRow } from '../sessions.ts'
 
 /**
- * Replication of MySQL and MariaDB: what a replica receives and applies with its errors, and which
- * replicas read from a primary.
+ * Replication of MySQL and MariaDB: what a replica receives and applies, with its errors, and the
+ * replicas that read from a primary.
  */
 
 type Replication = {
@@ -18,7 +18,7 @@ type Replication = {
   channels: ReplicaChannel[]
   readers: SqlRow[]
   isReadOnly: boolean
-  /** State of the Galera cluster. Null if the server is not part of one. */
+  /** State of the server's Galera cluster. Null if the server is not part of a cluster. */
   cluster: { status: string; size: number; state: string } | null
 }
 
@@ -52,7 +52,7 @@ export async function readReplication(ask: AskDatabase): Promise<Replication> {
   }
 }
 
-/** Bytes that wait to be applied; from this number on, a replica counts as lagging. */
+/** The received but unapplied bytes from which a replica counts as lagging. */
 const lagsFromBytes = 16_777_216
 const lagsFromSeconds = 30
 

@@ -41,7 +41,7 @@ export function toSession(row: SqlRow): ShownSession {
     user: text(row.user),
     ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== null)) as Partial<ShownSession>),
     state: stateOf(row),
-    // The last statement of an idle session is not kept.
+    // Shows no statement for an idle session, whose last statement is not kept.
     statement: hideLiterals(text(row.query) ?? '', 'mysql') || 'no statement now',
   }
 }

@@ -6,11 +6,11 @@ import type { Question } from '../question.ts'
 import { hideLiterals } from '../statement.ts'
 import { type Counted, perSecond, readTwice } from '../twice.ts'
 
-/** The most expensive statements by performance_schema: now, and since the counters began. */
+/** The most expensive statements by performance_schema: now, and since its counters began. */
 
 const maxShown = 12
 
-/** Times of performance_schema are in picoseconds. */
+/** Selects the counters of statements. performance_schema has its times in picoseconds. */
 const countersSql = `
   select concat(coalesce(schema_name, ''), ' ', digest) as \`key\`, schema_name as db, left(digest_text, 4000) as query, count_star as calls,
     round(sum_timer_wait / 1e9) as total_ms, sum_rows_examined as rows_read, sum_no_index_used as without_index,

@@ -7,15 +7,15 @@ import { perSecond, readTwice } from '../twice.ts'
 import { remedyFor } from './statements.ts'
 
 /**
- * InnoDB's tables, from lists that need no right to a table: size, rows, indexes, and present full
- * scans.
+ * InnoDB's tables: size, rows, indexes, and full scans now. Reads only lists for which a login
+ * needs no right to a table.
  */
 
 const ours = `not regexp '^(mysql|sys|performance_schema|information_schema)/'`
 
 /**
- * The largest tables. MySQL lists its files without opening a table, which may be locked. MariaDB
- * lists its statistics and indexes.
+ * Selects the largest tables. MySQL lists its files without opening a table, which may be locked.
+ * MariaDB lists statistics of tables and indexes.
  */
 const largestSql = ({ product }: ServerFacts): string =>
   product === 'MySQL'
@@ -28,7 +28,7 @@ const largestSql = ({ product }: ServerFacts): string =>
       from information_schema.innodb_sys_tablestats s where s.name like '%/%' and s.name ${ours} order by bytes desc limit 200`
 
 /**
- * Rows read by table. Reads without an index are full scans
+ * Selects the rows read of each table. Reads without an index are full scans
  * (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-table-wait-summary-tables.html).
  */
 const readsSql = `

@@ -19,8 +19,7 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   const long = rows.map((row) => ({
     ...toSession(row),
     openSeconds: Number(row.open_seconds ?? row.runs_seconds ?? 0),
-    // The part of the history that one transaction holds back is unknown. The length of the history
-    // list shows the total.
+    // Is always unknown for one transaction: the server shows only the total length of the history.
     holdsBack: null,
   }))
   const prepared = (await ask({ sql: preparedSql })).rows
@@ -32,7 +31,7 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   return { long, prepared, vacuums: upkeep.map((row) => describeSession(toSession(row))) }
 }
 
-/** Prepared transactions have no session, and hold their locks until an administrator ends them. */
+/** Selects prepared transactions: without a session, they hold locks until somebody ends them. */
 const preparedSql = `
   select trx_id as gid, 'a prepared transaction' as owner, timestampdiff(second, trx_started, now()) as open_seconds
   from information_schema.innodb_trx where trx_mysql_thread_id = 0 and trx_state <> 'COMMITTING' order by trx_started limit 10`
