@@ -3,10 +3,9 @@ import { truncate } from '../domain/format.ts'
 import type { FollowUp } from '../domain/shift.ts'
 import { ask, queryClient } from './api.ts'
 import { ReasonField, TextField, useDraft } from './fields.tsx'
-import { Inert, inertText } from './inert.tsx'
+import { Inert, inertText, TextLink } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
 import { missing } from './permissions.ts'
-import { Link } from './router.tsx'
 import { useSession } from './session.ts'
 
 type Props = { followUp: FollowUp }
@@ -16,10 +15,7 @@ export function FollowUpWords({ followUp }: Props) {
   const { incidentId, title } = followUp
   return (
     <>
-      <Link href={`/incidents/${incidentId}`}>
-        <Inert text={title} />
-      </Link>
-      , <FollowUpState followUp={followUp} />
+      <TextLink href={`/incidents/${incidentId}`} text={title} />, <FollowUpState followUp={followUp} />
     </>
   )
 }

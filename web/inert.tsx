@@ -1,5 +1,6 @@
-import { createContext, type ReactNode, useContext } from 'react'
+import { type ComponentProps, createContext, Fragment, type HTMLAttributes, type ReactNode, useContext } from 'react'
 import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
+import { Link } from './router.tsx'
 
 /**
  * Shows untrusted text literally. Characters that reorder, hide or break text are spelled out, so
@@ -10,16 +11,33 @@ const odd = new RegExp(`(${hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f')})`,
 /** Blanks that look like a space but do not separate words in a shell. */
 const oddBlank = /[^\P{Zs} ]/gu
 
-export function Inert({ text }: { text: string }) {
+type InertProps = {
+  text: string
+  /** The element around the text. Default: `span` with a class or a title, and otherwise none. */
+  as?: 'b' | 'code' | 'div' | 'em' | 'h2' | 'li' | 'p' | 'span' | 'strong' | 'td'
+} & Pick<HTMLAttributes<HTMLElement>, 'id' | 'className' | 'title'>
+
+export function Inert({ text, as, ...rest }: InertProps) {
   const quoted = useContext(QuotedContext)
-  if (quoted === null) return <bdi>{writeOut(text)}</bdi>
-  return (
+  const parts = quoted === null ? [text] : text.split(quoted)
+  const shown = (
     <bdi>
-      {text.split(quoted).map((part, index) =>
+      {parts.map((part, index) =>
         // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
         index % 2 === 0 ? writeOut(part) : <mark key={index}>{writeOut(part)}</mark>,
       )}
     </bdi>
+  )
+  const Element = as ?? (Object.keys(rest).length > 0 ? 'span' : Fragment)
+  return <Element {...rest}>{shown}</Element>
+}
+
+/** Shows untrusted text as a link. */
+export function TextLink({ text, ...rest }: { text: string } & ComponentProps<typeof Link>) {
+  return (
+    <Link {...rest}>
+      <Inert text={text} />
+    </Link>
   )
 }
 

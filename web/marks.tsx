@@ -177,11 +177,7 @@ export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...
 export function RemarkList({ incident }: { incident: Incident }) {
   const said = remarks(incident)
   if (said.length === 0) return null
-  return (
-    <span className="remarks small">
-      <Inert text={said.join(', ')} />
-    </span>
-  )
+  return <Inert className="remarks small" text={said.join(', ')} />
 }
 
 export const ApprovalMark = ({ status }: { status: ApprovalStatus }) => <Mark {...approvalStatuses[status]} />

@@ -95,10 +95,7 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
           <ul className="stack tight">
             {differences.map(({ subject, what }) => (
               <li key={`${subject} ${what}`} className="wraps">
-                <span className="mono small">
-                  <Inert text={subject} />
-                </span>
-                : <Inert text={what} />
+                <Inert className="mono small" text={subject} />: <Inert text={what} />
               </li>
             ))}
           </ul>

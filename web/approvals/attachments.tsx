@@ -18,10 +18,7 @@ export function AttachmentList({ approval: { id, dryRun } }: { approval: Approva
         // biome-ignore lint/suspicious/noArrayIndexKey: two may hold the same, and their order never changes
         <figure key={index} className="attachment stack tight">
           <figcaption className="wraps small">
-            <strong>
-              <Inert text={each.name} />
-            </strong>{' '}
-            <span className="soft">{formatAttachment(each)}</span>
+            <Inert as="strong" text={each.name} /> <span className="soft">{formatAttachment(each)}</span>
           </figcaption>
           {each.kind === 'png' ? <Picture approvalId={id} picture={each} /> : <Text approvalId={id} text={each} />}
         </figure>

@@ -83,12 +83,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
             <Sign shape={stepSigns[state].shape} /> {state}
           </span>{' '}
           <span>
-            <Inert text={text} />{' '}
-            {state === 'failed' && (
-              <span className="soft">
-                <Inert text={detail} />
-              </span>
-            )}
+            <Inert text={text} /> {state === 'failed' && <Inert className="soft" text={detail} />}
           </span>
         </li>
       ))}
@@ -106,9 +101,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
     <CardPart title={partTitles.next}>
       <ul>
         {next.map((call) => (
-          <li key={call.callId}>
-            <Inert text={capitalize(formatNextCall(call))} />
-          </li>
+          <Inert key={call.callId} as="li" text={capitalize(formatNextCall(call))} />
         ))}
       </ul>
       <p className="soft">
@@ -228,9 +221,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
         <details>
           <summary>Exact arguments, and the check afterwards</summary>
           <Exact value={each.arguments} label={`Exact arguments of ${each.id}`} />
-          <p className="wraps">
-            <Inert text={formatProof(each.dryRun.proof)} />
-          </p>
+          <Inert as="p" className="wraps" text={formatProof(each.dryRun.proof)} />
         </details>
       )}
     </li>

@@ -17,7 +17,7 @@ import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
 import { RowDrawer } from '../incident/row-drawer.tsx'
 import { RowLink } from '../incident/row-link.tsx'
-import { Exact, Inert, inertText } from '../inert.tsx'
+import { Exact, Inert, inertText, TextLink } from '../inert.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { StaysDown } from '../plan/plan.tsx'
@@ -119,10 +119,7 @@ function CardHeader({ approval, incident }: HeaderProps) {
         )}
         {incident && (
           <span className="for">
-            for{' '}
-            <Link href={`/incidents/${incidentId}`}>
-              <Inert text={incident.title} />
-            </Link>
+            for <TextLink href={`/incidents/${incidentId}`} text={incident.title} />
           </span>
         )}
         {approval.together.length > 0 && <span>{formatAlsoAsked(approval.together.length)}</span>}
@@ -168,9 +165,7 @@ function Sentences({ name, sentences, warns }: CardSection) {
     warns && name !== 'cost' ? (
       <Warning key={sentence} text={sentence} />
     ) : (
-      <p key={sentence} className="lines">
-        <Inert text={sentence} />
-      </p>
+      <Inert key={sentence} as="p" className="lines" text={sentence} />
     ),
   )
 }
@@ -249,9 +244,7 @@ function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evid
   return (
     <>
       <Inert text={tool ?? ''} /> about <Inert text={about.map(({ id }) => id).join(', ')} />{' '}
-      <span className="soft">
-        <Inert text={found} />
-      </span>
+      <Inert className="soft" text={found} />
     </>
   )
 }
@@ -305,11 +298,7 @@ function Decisions({ approval }: { approval: Approval }) {
             <span className="soft">
               {formatMoment(at)}, via {via}
             </span>
-            {reason && (
-              <p>
-                <Inert text={reason} />
-              </p>
-            )}
+            {reason && <Inert as="p" text={reason} />}
           </li>
         ))}
       </ul>

@@ -211,9 +211,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
         <span className="left" title={`until ${formatMoment(approval.expiresAt)}`}>
           <strong className="countdown">{formatClock(left)}</strong> left
         </span>{' '}
-        <strong className="cost">
-          <Inert text={[...costs].join(' ')} />
-        </strong>
+        <Inert as="strong" className="cost" text={[...costs].join(' ')} />
       </p>
       <p className="small">
         <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}

@@ -240,9 +240,7 @@ export function Changes({ made }: { made: ValueChange[] }) {
     <ul className="changes">
       {made.map(({ path, from, to }) => (
         <li key={path} className="wraps">
-          <code>
-            <Inert text={path || 'everything'} />
-          </code>{' '}
+          <Inert as="code" text={path || 'everything'} />{' '}
           {from !== undefined && (
             <del>
               <span className="visually-hidden">was </span>

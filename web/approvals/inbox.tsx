@@ -4,13 +4,13 @@ import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.
 import type { StandingGrant } from '../../domain/grant.ts'
 import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
-import { Link, navigate, usePlace } from '../router.tsx'
+import { navigate, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
@@ -46,10 +46,8 @@ function grantColumnsAt(now: number, refused: string | null): Column<StandingGra
       className: 'wraps',
       cell: (grant) => (
         <>
-          <Link href={`/approvals/${grant.approvalId}`}>
-            <Inert text={grant.tool} />
-          </Link>{' '}
-          on <Inert text={formatTargets(grant)} />
+          <TextLink href={`/approvals/${grant.approvalId}`} text={grant.tool} /> on{' '}
+          <Inert text={formatTargets(grant)} />
         </>
       ),
     },
@@ -189,15 +187,10 @@ function columnsAt(now: number): Column<Listed>[] {
       head: 'What',
       cell: ({ id, dryRun, tool, requestedAt, alsoAsked }) => (
         <>
-          <Link className="title" href={`/approvals/${id}`}>
-            <Inert text={dryRun.summary} />
-          </Link>
+          <TextLink className="title" href={`/approvals/${id}`} text={dryRun.summary} />
           {formatAlsoAsked(alsoAsked)}
           <div className="small soft">
-            <code>
-              <Inert text={tool} />
-            </code>{' '}
-            · requested {formatMoment(requestedAt)}
+            <Inert as="code" text={tool} /> · requested {formatMoment(requestedAt)}
           </div>
         </>
       ),

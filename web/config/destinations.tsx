@@ -6,9 +6,9 @@ import type { WebhookTest } from '../../domain/setting-row.ts'
 import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { CopyCommand } from '../copy.tsx'
 import { type Column, Table } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Confirm, Failed, QueryState } from '../page-frame.tsx'
-import { Link, usePlace } from '../router.tsx'
+import { usePlace } from '../router.tsx'
 import { DestinationForm } from './destination-form.tsx'
 import { TestOutcome } from './tests.tsx'
 
@@ -81,14 +81,10 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
     <li id={id} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <strong>
-            <Inert text={name} />
-          </strong>
+          <Inert as="strong" text={name} />
           <div className="soft small">{kindWords[kind] ?? kind}</div>
         </div>
-        <div className="wraps">
-          <Inert text={address} />
-        </div>
+        <Inert as="div" className="wraps" text={address} />
         <div className="small wraps">
           {!enabled && <strong>switched off; </strong>}
           <Inert text={describeRoute(destination.route)} />
@@ -162,7 +158,7 @@ const columns: Column<DestinationDelivery>[] = [
     className: 'wraps',
     cell: ({ trigger, title, incidentId }) => (
       <>
-        {trigger} <Link href={`/incidents/${incidentId}`}>{<Inert text={title || incidentId} />}</Link>
+        {trigger} <TextLink href={`/incidents/${incidentId}`} text={title || incidentId} />
       </>
     ),
   },

@@ -189,11 +189,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
                 )}
               </div>
               <Change from={oldValue} to={newValue} />
-              {reason && (
-                <span>
-                  <Inert text={reason} />
-                </span>
-              )}
+              {reason && <Inert as="span" text={reason} />}
             </li>
           ))}
         </ol>

@@ -70,9 +70,7 @@ const columns: Column<ShownVariable>[] = [
     cell: ({ name, description }) => (
       <>
         <code className="strong">{name}</code>
-        <div className="small soft">
-          <Inert text={description} />
-        </div>
+        <Inert as="div" className="small soft" text={description} />
       </>
     ),
   },
@@ -96,11 +94,7 @@ const columns: Column<ShownVariable>[] = [
 
 function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
   if (value === null) return state === 'set' ? <strong>set</strong> : <span className="soft">not set</span>
-  return (
-    <span className="mono">
-      <Inert text={value} />
-    </span>
-  )
+  return <Inert className="mono" text={value} />
 }
 
 const froms: Record<ShownVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
@@ -175,9 +169,7 @@ function UnknownKeys({ keys }: { keys: readonly string[] }) {
       <ul>
         {keys.map((key) => (
           <li key={key}>
-            <code>
-              <Inert text={key} />
-            </code>
+            <Inert as="code" text={key} />
           </li>
         ))}
       </ul>
@@ -244,18 +236,14 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
     <li id={name} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <strong>
-            <Inert text={label} />
-          </strong>
+          <Inert as="strong" text={label} />
           <div>
             <code className="soft small wraps">
               <Inert text={name} />
               {!setting.single && '.…'}
             </code>
           </div>
-          <p className="small">
-            <Inert text={description} />
-          </p>
+          <Inert as="p" className="small" text={description} />
         </div>
         <div className="wraps">
           <Value value={inForce} unit={unit} />
@@ -267,10 +255,7 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
           {effective?.problem && <p className="tone-broken small">Ignored: {effective.problem}</p>}
           {parts.map((part) => (
             <p key={part.key} className="small">
-              <code>
-                <Inert text={part.key.slice(name.length + 1)} />
-              </code>{' '}
-              <Value value={part.value} unit={unit} />
+              <Inert as="code" text={part.key.slice(name.length + 1)} /> <Value value={part.value} unit={unit} />
               {part.problem && <span className="tone-broken"> no effect: {part.problem}</span>}
             </p>
           ))}
@@ -305,11 +290,7 @@ function Value({ value, unit }: { value: unknown; unit: string | null }) {
   if (unit !== null && (typeof value === 'number' || typeof value === 'string'))
     return <Inert text={formatWithUnit(value, unit)} />
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
-  return (
-    <span className="mono">
-      <Inert text={truncate(text, 120)} />
-    </span>
-  )
+  return <Inert className="mono" text={truncate(text, 120)} />
 }
 
 function LastChange({ stored }: { stored: StoredSetting }) {

@@ -77,10 +77,7 @@ export function TestModel() {
       <ul>
         {data?.items.map(({ name, server, model, passport }) => (
           <li key={name} className="wraps">
-            <strong>
-              <Inert text={name} />
-            </strong>{' '}
-            <Inert text={`${model} at ${server}`} />:{' '}
+            <Inert as="strong" text={name} /> <Inert text={`${model} at ${server}`} />:{' '}
             {passport ? (
               <>
                 <Inert text={describePassport(passport)} />

@@ -4,7 +4,7 @@ import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } f
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import { describeNeed, describeWork, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Axis, Bar, type BarProps } from '../lane.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Mark, Resource, SeverityMark, TypeName } from '../marks.tsx'
@@ -195,11 +195,7 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
         }
       >
         <Mark shape="diamond" tone="act" word={<Inert text={describeNeed(line)} />} />
-        {isFirst && line.approval.cost && (
-          <p title={line.approval.cost}>
-            <Inert text={line.approval.cost} />
-          </p>
-        )}
+        {isFirst && line.approval.cost && <Inert as="p" title={line.approval.cost} text={line.approval.cost} />}
       </Line>
     )
   }
@@ -260,9 +256,7 @@ function Work({ line, current, window }: LaneProps<WorkLine>) {
             {count > 1 && investigating > 0 && (
               <>
                 ; first{' '}
-                <Link href={toIncident(line)}>
-                  <Inert text={incident.resource?.id ?? truncate(incident.title, 60)} />
-                </Link>
+                <TextLink href={toIncident(line)} text={incident.resource?.id ?? truncate(incident.title, 60)} />
               </>
             )}
             {live && (

@@ -56,9 +56,7 @@ function WaitingPolicy() {
         </p>
         <ul className="stack tight">
           {(shown ?? waiting).widens.map((each) => (
-            <li key={each} className="wraps">
-              <Inert text={each} />
-            </li>
+            <Inert key={each} as="li" className="wraps" text={each} />
           ))}
         </ul>
       </Confirm>

@@ -58,9 +58,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
   return (
     <figure className={fires ? 'chart fires' : 'chart'}>
       <figcaption className="wraps">
-        <strong>
-          <Inert text={title} />
-        </strong>{' '}
+        <Inert as="strong" text={title} />{' '}
         <span className="soft small">
           {reading.unit && `${reading.unit} · `}
           {reading.stepSeconds !== null && `a point every ${reading.stepSeconds} s · `}

@@ -6,7 +6,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { describeClosure } from '../../domain/status-words.ts'
 import { alertDoubts, type DoubtedAlert } from '../../domain/unproven-end.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -72,9 +72,7 @@ function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incid
   if (resource || !opened?.metadata.about) return null
   return (
     <Fact name="Resource">
-      <span className="wraps">
-        <Inert text={formatResourceSearch(opened.metadata.about)} />
-      </span>
+      <Inert className="wraps" text={formatResourceSearch(opened.metadata.about)} />
     </Fact>
   )
 }
@@ -124,9 +122,7 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
           <li key={other.id} className="row">
             <StatusMark status={other.status} />
             {other.role === 'leader' && <span className="soft">leader</span>}
-            <Link href={`/incidents/${other.id}`}>
-              <Inert text={other.title} />
-            </Link>
+            <TextLink href={`/incidents/${other.id}`} text={other.title} />
           </li>
         ))}
         {others.length > namedOfGroup && (
@@ -180,11 +176,7 @@ const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
 /** Shows the reasons why the state of an alert is doubtful. */
 export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
-  return alertDoubts(alert).map((doubt) => (
-    <span key={doubt} className="tone-ink small">
-      <Inert text={doubt} />
-    </span>
-  ))
+  return alertDoubts(alert).map((doubt) => <Inert key={doubt} className="tone-ink small" text={doubt} />)
 }
 
 /** Lists the alerts of an incident, with links about each. */

@@ -69,9 +69,7 @@ function Shadow({ incidentId, card }: { incidentId: string; card: ShadowCard }) 
         {would === 'run' ? 'The agent would have done this without asking' : 'The agent would have asked to do this'}:{' '}
         <Inert text={tool} />
       </h2>
-      <p className="wraps">
-        <Inert text={summary ?? 'No dry run was made.'} />
-      </p>
+      <Inert as="p" className="wraps" text={summary ?? 'No dry run was made.'} />
       <p className="soft small wraps">
         In shadow mode nobody was asked and nothing ran. The risk is {risk}, on{' '}
         {targets.map((target, at) => (

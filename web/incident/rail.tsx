@@ -9,7 +9,7 @@ import type { FollowUp } from '../../domain/shift.ts'
 import { alertDoubts } from '../../domain/unproven-end.ts'
 import { useAsk } from '../api.ts'
 import { FollowUpPresses, FollowUpState } from '../follow-up.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -41,9 +41,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
           <ul>
             {similar.slice(0, named).map(({ id, title, closedAt }) => (
               <li key={id}>
-                <Link href={`/incidents/${id}`}>
-                  <Inert text={title} />
-                </Link>
+                <TextLink href={`/incidents/${id}`} text={title} />
                 <span title={closedAt ? formatMoment(closedAt) : undefined}>
                   {closedAt && formatMoment(closedAt).slice(5, 10)}
                 </span>
@@ -58,11 +56,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
           {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
           {formatSpan(spent.modelMs)} of model time
         </p>
-        {model?.kind === 'model_answered' && (
-          <p className="soft">
-            <Inert text={model.metadata.model} />
-          </p>
-        )}
+        {model?.kind === 'model_answered' && <Inert as="p" className="soft" text={model.metadata.model} />}
       </Part>
     </aside>
   )
@@ -144,9 +138,7 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
       <ul>
         {others.slice(0, named).map(({ id, title }) => (
           <li key={id}>
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>
+            <TextLink href={`/incidents/${id}`} text={title} />
           </li>
         ))}
       </ul>

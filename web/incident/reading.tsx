@@ -41,9 +41,7 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
         <Writes live={live} />
       ) : (
         <p>
-          <strong>
-            <Inert text={what} />
-          </strong>
+          <Inert as="strong" text={what} />
           {since !== null && <span className="soft"> · {formatSpan(now - since)}</span>}
           {turn && <span className="soft"> · {turn}</span>}
         </p>
@@ -72,9 +70,7 @@ function Writes({ live }: { live: LiveAnswer }) {
   return (
     <div className="writing">
       <p>
-        <strong>
-          <Inert text={describeLiveAnswer(live)} />
-        </strong>
+        <Inert as="strong" text={describeLiveAnswer(live)} />
       </p>
       {live.tail !== '' && (
         <p className="soft small writes">
@@ -270,9 +266,7 @@ function Logs(props: Props) {
             <details>
               <summary>
                 <strong>{count}×</strong> {isNew && <strong className="tone-ink">new </strong>}
-                <code className="wraps">
-                  <Inert text={template} />
-                </code>
+                <Inert as="code" className="wraps" text={template} />
               </summary>
               <p className="soft small">
                 {first && `first ${first}, `}last {last}

@@ -40,9 +40,7 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
   const done = undos.find(({ standing }) => standing !== 'not_done')
   return (
     <div className="stack tight">
-      <p className="wraps">
-        <Inert text={said} />
-      </p>
+      <Inert as="p" className="wraps" text={said} />
       <p className="soft small wraps">
         {undo && refused === null && (
           <>
@@ -115,9 +113,7 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
   return (
     <>
       {undo && <Exact value={{ [undo.tool]: undo.arguments }} label={`arguments of ${undo.tool}`} />}
-      <p className={refused ? 'strong wraps' : 'wraps'}>
-        <Inert text={refused?.detail ?? look?.observed ?? ''} />
-      </p>
+      <Inert as="p" className={refused ? 'strong wraps' : 'wraps'} text={refused?.detail ?? look?.observed ?? ''} />
       <p className="soft small">
         Code judges the undo like any write. Nightshift asks another person to approve it if needed. The undo runs once,
         and only if nothing has changed since the write.

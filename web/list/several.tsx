@@ -2,10 +2,9 @@ import { useState } from 'react'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
 import { Choice, forgetDrafts, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
-import { Link } from '../router.tsx'
 import { useSession } from '../session.ts'
 
 type Refused = { incident: ListedIncident; why: string }
@@ -70,10 +69,7 @@ function SaidOutcome({ word, done, refused }: Outcome) {
       <ul>
         {refused.map(({ incident: { id, title }, why }) => (
           <li key={id} className="wraps">
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>
-            : <Inert text={why} />
+            <TextLink href={`/incidents/${id}`} text={title} />: <Inert text={why} />
           </li>
         ))}
       </ul>

@@ -101,9 +101,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
       {alerts.map((alert, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a body may hold one alert twice
         <li key={at} className="stack tight">
-          <strong className="wraps">
-            <Inert text={alert.title} />
-          </strong>
+          <Inert as="strong" className="wraps" text={alert.title} />
           <dl className="facts">
             <Fact name="Outcome">
               {becomes[alert.becomes]}
@@ -133,9 +131,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
           </dl>
           <p className="labels">
             {alert.tried.map(({ label, name, result }) => (
-              <code key={`${label} ${name}`}>
-                <Inert text={`${label}=${name}: ${result}`} />
-              </code>
+              <Inert key={`${label} ${name}`} as="code" text={`${label}=${name}: ${result}`} />
             ))}
           </p>
         </li>
@@ -201,9 +197,7 @@ function MarkText({ mark, now }: { mark: Expectation; now: number }) {
           {formatSpan(Date.parse(until) - now)} left, by <Inert text={createdBy} />
         </span>
       </div>
-      <p className="wraps">
-        <Inert text={reason} />
-      </p>
+      <Inert as="p" className="wraps" text={reason} />
       {typeof state.observed === 'string' && (
         <p className="soft small wraps">
           State when it was marked: <Inert text={state.observed} />
@@ -277,9 +271,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
     <li>
       <div className="row">
         <Mark {...(alert.status === 'resolved' && alert.endReason ? unproven : marks[alert.status])} />
-        <strong className="wraps">
-          <Inert text={getTitle(raw) ?? alert.name} />
-        </strong>
+        <Inert as="strong" className="wraps" text={getTitle(raw) ?? alert.name} />
         <span className="soft small" title={formatMoment(alert.lastSeenAt)}>
           <Inert text={alert.source} /> · {alert.count === 1 ? 'once' : `${alert.count} times`}, last{' '}
           {formatSpan(now - Date.parse(alert.lastSeenAt))} ago
@@ -294,9 +286,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
       <AlertLinks links={alert.links} />
       <p className="labels">
         {Object.entries(labels).map(([name, value]) => (
-          <code key={name}>
-            <Inert text={`${name}=${value}`} />
-          </code>
+          <Inert key={name} as="code" text={`${name}=${value}`} />
         ))}
       </p>
       <details>

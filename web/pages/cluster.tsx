@@ -181,9 +181,7 @@ function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed,
       </span>
       <ul>
         {words.map((text) => (
-          <li key={text} className={changed ? 'wraps' : 'wraps soft'}>
-            <Inert text={text} />
-          </li>
+          <Inert key={text} as="li" className={changed ? 'wraps' : 'wraps soft'} text={text} />
         ))}
         {words.length === 0 && <li className="soft">The template did not change.</li>}
       </ul>
@@ -201,9 +199,7 @@ const eventColumns: Column<ShownEvent>[] = [
         {isWarning ? (
           <Mark shape="triangle" tone="ink" strong word={<Inert text={reason} />} />
         ) : (
-          <strong>
-            <Inert text={reason} />
-          </strong>
+          <Inert as="strong" text={reason} />
         )}{' '}
         <Inert text={message} />
         <span className="soft small">

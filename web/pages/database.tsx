@@ -60,9 +60,7 @@ function ServerFacts({ server }: { server: Answer }) {
         {replication.length === 0 && 'No replica and no slot.'}
         <ul className="things">
           {replication.map(({ text, isIll }) => (
-            <li key={text} className={isIll ? 'wraps tone-ink' : 'wraps'}>
-              <Inert text={text} />
-            </li>
+            <Inert key={text} as="li" className={isIll ? 'wraps tone-ink' : 'wraps'} text={text} />
           ))}
         </ul>
       </Fact>
@@ -92,10 +90,8 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
       {blocking.map(({ root, blocks, tree }) => (
         <figure key={root?.pid ?? 'prepared'} className="blocking">
           <figcaption className="wraps">
-            <strong>
-              <Inert text={root ? nameOf(root) : 'A prepared transaction'} />
-            </strong>{' '}
-            blocks {formatCount(blocks, 'session')}
+            <Inert as="strong" text={root ? nameOf(root) : 'A prepared transaction'} /> blocks{' '}
+            {formatCount(blocks, 'session')}
             {root && (
               <span className="soft small">
                 {' '}
@@ -105,9 +101,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
             )}
             {root && (
               <p className="small">
-                <code className="wraps">
-                  <Inert text={root.statement} />
-                </code>
+                <Inert as="code" className="wraps" text={root.statement} />
               </p>
             )}
           </figcaption>
@@ -172,9 +166,7 @@ const columns: Column<DatabaseState['transactions'][number]>[] = [
       <>
         <Inert text={nameOf(each)} />
         <div className="under small soft">
-          <code className="wraps">
-            <Inert text={each.statement} />
-          </code>
+          <Inert as="code" className="wraps" text={each.statement} />
         </div>
       </>
     ),
@@ -184,11 +176,7 @@ const columns: Column<DatabaseState['transactions'][number]>[] = [
   {
     head: 'Statement',
     className: 'wide wraps',
-    cell: ({ statement }) => (
-      <code>
-        <Inert text={statement} />
-      </code>
-    ),
+    cell: ({ statement }) => <Inert as="code" text={statement} />,
   },
 ]
 

@@ -267,9 +267,7 @@ function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolea
   const { name, issuer, maxRisk, rights } = person
   return (
     <>
-      <strong>
-        <Inert text={name} />
-      </strong>
+      <Inert as="strong" text={name} />
       {isSelf && <span className="soft"> you</span>}
       {issuer && (
         <div className="small soft">
@@ -280,9 +278,7 @@ function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolea
         up to {maxRisk}, types: <Inert text={formatTypes(person)} />; seen {seen}
       </div>
       {rights.map((each) => (
-        <div key={each} className="small mono wraps">
-          <Inert text={each} />
-        </div>
+        <Inert key={each} as="div" className="small mono wraps" text={each} />
       ))}
     </>
   )

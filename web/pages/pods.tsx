@@ -78,24 +78,9 @@ function Container({ container }: { container: PodContainer }) {
   const said = `${is}, ${formatCount(restarts, 'restart')}`
   return (
     <>
-      <strong>
-        <Inert text={name} />
-      </strong>{' '}
-      {isWell ? (
-        <span className="soft">
-          <Inert text={said} />
-        </span>
-      ) : (
-        <Ill text={said} />
-      )}{' '}
-      <span className="soft small">
-        <Inert text={image} />
-      </span>
-      {message !== '' && (
-        <p>
-          <Inert text={message} />
-        </p>
-      )}
+      <Inert as="strong" text={name} /> {isWell ? <Inert className="soft" text={said} /> : <Ill text={said} />}{' '}
+      <Inert className="soft small" text={image} />
+      {message !== '' && <Inert as="p" text={message} />}
       {ends.map(({ isBefore, reason, exitCode, at, ranFor, message: why }) => (
         <p key={`${isBefore} ${at}`}>
           {isBefore ? 'The previous container ended' : 'The container ended'}
@@ -108,11 +93,7 @@ function Container({ container }: { container: PodContainer }) {
           )}
         </p>
       ))}
-      {rest.length > 0 && (
-        <p className="soft small">
-          <Inert text={rest.join('; ')} />
-        </p>
-      )}
+      {rest.length > 0 && <Inert as="p" className="soft small" text={rest.join('; ')} />}
     </>
   )
 }

@@ -13,9 +13,9 @@ import {
 import { useAsk } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 
 /**
  * Shows the outcomes of the incidents of some weeks: as figures, as a picture, and as the same
@@ -125,11 +125,7 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
               {
                 head: 'Type',
                 className: 'name wraps',
-                cell: ({ type }) => (
-                  <Link href={withSearch(place, { type })}>
-                    <Inert text={type} />
-                  </Link>
-                ),
+                cell: ({ type }) => <TextLink href={withSearch(place, { type })} text={type} />,
               },
               ...(lineColumns as Column<(typeof byType)[number]>[]),
             ]}
@@ -222,11 +218,7 @@ function Spared({ spared }: Pick<Report, 'spared'>) {
             {
               head: 'Incident',
               className: 'wraps',
-              cell: ({ incidentId, title }) => (
-                <Link href={`/incidents/${incidentId}`}>
-                  <Inert text={title} />
-                </Link>
-              ),
+              cell: ({ incidentId, title }) => <TextLink href={`/incidents/${incidentId}`} text={title} />,
             },
             { head: 'Why', className: 'wraps', cell: ({ text }) => text },
           ]}

@@ -7,7 +7,7 @@ import { type ListPage, useAsk } from '../api.ts'
 import { CopyButton } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { Resource as ResourceMark } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
@@ -61,9 +61,7 @@ function Change({ change: { at, title, url, author, revision, source, resource, 
       ) : (
         <Inert text={title} />
       )}{' '}
-      <span className="soft small">
-        <Inert text={[source, author, revision?.slice(0, 12)].filter(Boolean).join(', ')} />
-      </span>
+      <Inert className="soft small" text={[source, author, revision?.slice(0, 12)].filter(Boolean).join(', ')} />
       {steps > 0 && (
         <>
           {' '}
@@ -213,15 +211,10 @@ function Resource({ resource }: { resource: ShownResource }) {
         <ul className="things">
           {resource.said.map(({ source, seenAt, attributes }) => (
             <li key={source}>
-              <strong>
-                <Inert text={source} />
-              </strong>{' '}
-              <span className="soft small">{formatMoment(seenAt)}</span>
+              <Inert as="strong" text={source} /> <span className="soft small">{formatMoment(seenAt)}</span>
               <p className="labels">
                 {Object.entries(attributes).map(([name, value]) => (
-                  <code key={name}>
-                    <Inert text={`${name}=${value}`} />
-                  </code>
+                  <Inert key={name} as="code" text={`${name}=${value}`} />
                 ))}
               </p>
             </li>
@@ -246,10 +239,7 @@ function Acts({ acts }: Pick<ShownResource, 'acts'>) {
       <ul className="things">
         {acts.map(({ at, who, did, incidentId }) => (
           <li key={`${at} ${did}`} className="wraps">
-            <strong>
-              <Inert text={who} />
-            </strong>{' '}
-            <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
+            <Inert as="strong" text={who} /> <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
             {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
           </li>
         ))}
@@ -274,9 +264,7 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
         ))}
         {incidents.map(({ id, title, status, createdAt }) => (
           <li key={id} className="wraps">
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>{' '}
+            <TextLink href={`/incidents/${id}`} text={title} />{' '}
             <span className="soft small">
               {status.replaceAll('_', ' ')}, {formatMoment(createdAt)}
             </span>
@@ -299,9 +287,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
       <h2>Relations</h2>
       {neighbours ? <p className="soft small">{sayVicinity(inertText(own), neighbours)}</p> : null}
       {said.map((text) => (
-        <p key={text} className="wraps">
-          <Inert text={text} />
-        </p>
+        <Inert key={text} as="p" className="wraps" text={text} />
       ))}
       <ul className="things">
         {relations.map((relation) => (

@@ -163,9 +163,7 @@ function columnsAt(now: number): Column<ApiToken>[] {
       className: 'wraps',
       cell: (token) => (
         <>
-          <strong>
-            <Inert text={token.name} />
-          </strong>
+          <Inert as="strong" text={token.name} />
           <div className="small mono">
             {token.kind === 'sign_in' ? 'signed in through a provider' : <Inert text={token.prefix} />}
           </div>
@@ -224,10 +222,8 @@ function Revoke({ token: { id, name, prefix } }: { token: ApiToken }) {
   return (
     <Confirm button="Revoke" label={inertText(name)} title={`Revoke ${inertText(name)}`} run={revoke}>
       <p>
-        <code>
-          <Inert text={prefix} />
-        </code>{' '}
-        stops working, and every browser signed in with it is signed out. You cannot undo this.
+        <Inert as="code" text={prefix} /> stops working, and every browser signed in with it is signed out. You cannot
+        undo this.
       </p>
     </Confirm>
   )

@@ -31,9 +31,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
           <h3>This resource</h3>
           <ul>
             <li className="own">
-              <strong className="mono">
-                <Inert text={key} />
-              </strong>
+              <Inert as="strong" className="mono" text={key} />
               <Fires count={firing} />
             </li>
           </ul>

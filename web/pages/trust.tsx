@@ -15,7 +15,7 @@ import { describeCall, describeStep, formatInterval } from '../../domain/trust-w
 import { ask, type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable, Table } from '../data-table.tsx'
 import { Choice, ReasonField, useDraft } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact, TypeName } from '../marks.tsx'
 import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
@@ -52,9 +52,7 @@ const columns: Column<PairStanding>[] = [
     className: 'wraps',
     cell: (pair) => (
       <>
-        <Link href={hrefOf(pair)}>
-          <Inert text={pair.tool} />
-        </Link>
+        <TextLink href={hrefOf(pair)} text={pair.tool} />
         <div className="soft small">
           <TypeName type={pair.type} />
         </div>
