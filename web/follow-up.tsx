@@ -5,8 +5,7 @@ import { ask, queryClient } from './api.ts'
 import { ReasonField, TextField, useDraft } from './fields.tsx'
 import { Inert, inertText, TextLink } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
-import { missing } from './permissions.ts'
-import { useSession } from './session.ts'
+import { useMissing } from './permissions.ts'
 
 type Props = { followUp: FollowUp }
 
@@ -60,7 +59,7 @@ type Whose = { owner: string; group: string; dueOn: string }
 
 function Change({ followUp }: Props) {
   const { incidentId, dueOn } = followUp
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const asItIs = { owner: followUp.owner ?? '', group: followUp.group ?? '', dueOn }
   const [wish, setWish] = useState<Whose>(asItIs)
   const run = async () => {
@@ -74,7 +73,7 @@ function Change({ followUp }: Props) {
       button="Change"
       label={labelOf(followUp)}
       title="Who does this follow-up, and until when?"
-      refused={missing(session ?? null, 'manage_incident')}
+      refused={refused}
       onOpen={() => setWish(asItIs)}
       run={() => run().finally(() => readAgain(incidentId))}
     >
@@ -107,7 +106,7 @@ function Change({ followUp }: Props) {
 
 function Close({ followUp }: Props) {
   const { incidentId } = followUp
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const [note, setNote] = useDraft(`follow-up of ${incidentId}`)
   const run = async () => {
     await ask(`/follow-ups/${incidentId}/close`, { method: 'POST', body: { note: note.trim() } })
@@ -118,7 +117,7 @@ function Close({ followUp }: Props) {
       button="Close"
       label={labelOf(followUp)}
       title="What was done?"
-      refused={missing(session ?? null, 'manage_incident')}
+      refused={refused}
       run={() => run().finally(() => readAgain(incidentId))}
     >
       <ReasonField

@@ -4,8 +4,7 @@ import type { PushDevice } from '../domain/push.ts'
 import { ask, queryClient, useAsk } from './api.ts'
 import { Inert } from './inert.tsx'
 import { Failed } from './page-frame.tsx'
-import { missing } from './permissions.ts'
-import { useSession } from './session.ts'
+import { useMissing } from './permissions.ts'
 import { formatMoment } from './time.ts'
 
 /**
@@ -26,8 +25,7 @@ type PushState = { publicKey: string; devices: PushDevice[] }
 const isSupported = 'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis
 
 function usePush() {
-  const { data: session } = useSession()
-  const isDecider = missing(session ?? null, 'decide') === null
+  const isDecider = useMissing('decide') === null
   const known = useAsk<PushState>(pushKey, '/push', { enabled: isSupported && isDecider })
   const own = useQuery({
     queryKey: ['push', 'here'],

@@ -14,7 +14,7 @@ import { Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { RiskMark } from '../marks.tsx'
 import { Confirm } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
@@ -47,7 +47,6 @@ type Deciding = {
 
 /** Prepares the decision. Null if nothing is left to decide. */
 export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
-  const { data: session } = useSession()
   const [draft] = useDraft(denialOf(approval))
   const [chosenBefore] = useDraft(categoryOf(approval))
   // A denial that is half written stays open, and so does one that a link opens.
@@ -57,7 +56,7 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
   const [grant, setGrant] = useState<GrantWish | null>(null)
   const grantForm = useRef<HTMLFormElement>(null)
   const approveHeading = useRef<HTMLHeadingElement>(null)
-  const lacking = missing(session, 'decide')
+  const lacking = useMissing('decide')
   const refused = lacking && `${lacking} You can read everything here.`
   useWatchedServer(open !== null)
   const setOpen = (next: Deciding['open']) => {

@@ -8,17 +8,16 @@ import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
 import { navigate, usePlace } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 
 /** Lists standing grants, each with a button to end it. Empty if there are none. */
 function Grants() {
-  const { data: session } = useSession()
   const now = useNow()
+  const refused = useMissing('decide')
   const grants = useAsk<ListPage<StandingGrant>>(grantsKey, '/grants')
   if (grants.error) return <QueryState query={grants} what="standing grants" />
   const items = grants.data?.items ?? []
@@ -30,7 +29,7 @@ function Grants() {
         <Table
           caption="Standing grants, newest first"
           items={items}
-          columns={grantColumnsAt(now, missing(session, 'decide'))}
+          columns={grantColumnsAt(now, refused)}
           toKey={({ id }) => id}
           toRowProps={(grant) => ({ className: getEnd(grant, now) ? 'soft' : '' })}
         />

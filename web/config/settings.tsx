@@ -6,9 +6,8 @@ import { type Column, Table } from '../data-table.tsx'
 import { AddressFacet, SearchField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
 import { Destinations } from './destinations.tsx'
 import { EditSetting, History } from './edit.tsx'
@@ -102,10 +101,9 @@ const froms: Record<ShownVariable['state'], string> = { set: 'environment', defa
 /** Lists every setting with its value in force, its source, and how to change it. */
 export function ConfigPage({ title }: { title: string }) {
   const place = usePlace()
-  const { data: session } = useSession()
   const type = place.search.get('type') ?? ''
   const { settings, unknown, config, effective } = useSettings(type)
-  const refused = missing(session, 'write_config')
+  const refused = useMissing('write_config')
   const error = config.error ?? effective.error
   const target = settings?.find(({ name }) => place.hash === name || place.hash.startsWith(`${name}.`))?.name
   const field = useRef<HTMLInputElement>(null)

@@ -9,10 +9,9 @@ import { Axis, Bar, type BarProps } from '../lane.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Mark, Resource, SeverityMark, TypeName } from '../marks.tsx'
 import { Failed, Nothing } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { PushOffer } from '../push.tsx'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
 type Row = { id: string; href: string }
@@ -217,12 +216,11 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
  * undone.
  */
 function Take({ line }: { line: NeedLine }) {
-  const { data: session } = useSession()
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask(`/incidents/${line.incident.id}/take`, { method: 'POST' }),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ['home'] }),
   })
-  const why = missing(session ?? null, 'manage_incident')
+  const why = useMissing('manage_incident')
   return (
     <>
       <button type="button" disabled={isPending || why !== null} title={why ?? undefined} onClick={() => mutate()}>

@@ -3,8 +3,7 @@ import type { SitePolicyState } from '../../domain/site-policy-state.ts'
 import { ask, queryClient, useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
-import { useSession } from '../session.ts'
+import { useMissing } from '../permissions.ts'
 import { Stops } from '../stops.tsx'
 
 const everyMs = 60_000
@@ -24,7 +23,7 @@ export function StandingLines() {
  * are shown above the button.
  */
 function WaitingPolicy() {
-  const { data: session } = useSession()
+  const refused = useMissing('write_config')
   const policy = useAsk<SitePolicyState>(['policy'], '/policy', { refetchInterval: everyMs })
   const [shown, setShown] = useState<SitePolicyState['waiting']>(null)
   const waiting = policy.data?.waiting
@@ -45,7 +44,7 @@ function WaitingPolicy() {
         button="Accept"
         label="the policy that waits"
         title="Put this policy in force?"
-        refused={missing(session, 'write_config')}
+        refused={refused}
         onOpen={() => setShown(waiting)}
         run={() => run().finally(() => void queryClient.invalidateQueries({ queryKey: ['policy'] }))}
       >

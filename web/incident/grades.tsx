@@ -13,8 +13,7 @@ import { ask, useAsk } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Resource } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
-import { useSession } from '../session.ts'
+import { useMissing } from '../permissions.ts'
 
 /** Asks for grades of the cause that the agent found and of its recorded writes, in one press. */
 export function Grades({ incident }: { incident: Incident }) {
@@ -106,8 +105,7 @@ type PressProps<G extends Grade> = {
 
 function Presses<G extends Grade>({ incidentId, grades, words, given, by, toBody }: PressProps<G>) {
   const client = useQueryClient()
-  const { data: session } = useSession()
-  const refused = missing(session, 'manage_incident')
+  const refused = useMissing('manage_incident')
   const { mutate, error, isPending } = useMutation({
     mutationFn: (verdict: G) => ask(`/incidents/${incidentId}/grade`, { method: 'POST', body: toBody(verdict) }),
     onSettled: () => {

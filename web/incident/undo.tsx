@@ -6,9 +6,8 @@ import { ask, queryClient, useAsk } from '../api.ts'
 import { CheckField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
 import { Confirm, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 
 const isWrite = (event: IncidentEvent) => event.kind === 'tool_finished' && event.metadata.effect === 'write'
 
@@ -58,7 +57,6 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
 
 function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) {
   const { key, said, refused } = write
-  const { data: session } = useSession()
   const [isOpen, setOpen] = useState(false)
   const [reason, setReason] = useDraft(`undo of ${key}`)
   const [isWrong, setWrong] = useState(false)
@@ -80,7 +78,7 @@ function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) 
     setOpen(true)
     void queryClient.invalidateQueries({ queryKey: ['undo', key] })
   }
-  const why = missing(session, 'act_on_platform') ?? refused?.detail ?? null
+  const why = useMissing('act_on_platform') ?? refused?.detail ?? null
   return (
     <div className="tools">
       <Confirm button="Undo" label={said} title="Undo this write" refused={why} onOpen={open} run={run}>

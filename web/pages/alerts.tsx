@@ -13,9 +13,8 @@ import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { Fact, Mark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { Link, pickSearch, usePlace } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { ResourceLink } from './resources.tsx'
 
@@ -144,14 +143,13 @@ const key = ['expectations']
 
 /** Lists expected alerts, each with a button to remove the mark. Empty if there are none. */
 function Expectations() {
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const now = useNow()
   const marks = useAsk<ListPage<Expectation>>(key, '/expectations')
   useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
   if (marks.error) return <QueryState query={marks} what="what is expected" />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
-  const refused = missing(session, 'manage_incident')
   return (
     <section className="stack tight expected" aria-labelledby="expected-title">
       <h2 id="expected-title">Expected</h2>

@@ -10,9 +10,8 @@ import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Markdown } from '../markdown.tsx'
 import { Failed, Heading, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatBothZones, formatMoment } from '../time.ts'
 
 type Section = Postmortem['sections'][number]
@@ -68,7 +67,7 @@ export function PostmortemPage({ id }: { id: string }) {
 
 function SectionOf({ section, found }: { section: Section; found: Postmortem }) {
   const [isEdited, setEdited] = useState(false)
-  const refused = missing(useSession().data, 'record')
+  const refused = useMissing('record')
   const { title, edited, sentences } = section
   const heading = `${section.section}-title`
   return (

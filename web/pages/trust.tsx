@@ -18,9 +18,8 @@ import { Choice, ReasonField, useDraft } from '../fields.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact, TypeName } from '../marks.tsx'
 import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { StopKind, Stops } from '../stops.tsx'
 import { formatMoment } from '../time.ts'
 
@@ -205,7 +204,7 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
  * saw it.
  */
 function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
-  const { data: session } = useSession()
+  const refused = useMissing('decide')
   const client = useQueryClient()
   const [to, setTo] = useState<TrustLevel>(pair.level)
   const [reason, setReason] = useDraft(`level of ${pair.type} ${pair.tool}`)
@@ -218,7 +217,7 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
       button="Set the level"
       label="of this pair"
       title={`What may ${inertText(pair.tool)} do by itself in ${inertText(pair.type)}?`}
-      refused={missing(session, 'decide')}
+      refused={refused}
       run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['trust'] }))}
     >
       <Choice
