@@ -69,12 +69,15 @@ export function inertText(text: string): string {
 
 /** Shows data exactly, with visible boundaries, in a box that its text cannot leave. */
 export function Exact({ value, label }: { value: unknown; label: string }) {
+  return <TextBox label={label} text={(JSON.stringify(value, null, 2) ?? 'null').replace(oddBlank, nameOfCharacter)} />
+}
+
+/** Shows a text, or lines that are drawn separately, in the same box. */
+export function TextBox({ label, text = '', lines }: { label: string; text?: string; lines?: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
     <section className="exact" aria-label={label} tabIndex={0}>
-      <pre dir="ltr">
-        <Inert text={(JSON.stringify(value, null, 2) ?? 'null').replace(oddBlank, nameOfCharacter)} />
-      </pre>
+      <pre dir="ltr">{lines ?? <Inert text={text} />}</pre>
     </section>
   )
 }

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { useAsk } from './api.ts'
+import { TextField } from './fields.tsx'
 import { Brand, Failed } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
@@ -45,14 +46,14 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
   }
   return (
     <form onSubmit={submit}>
-      <label htmlFor="token">API token</label>
-      <input
+      <TextField
         id="token"
         type="password"
+        label="API token"
         autoComplete="current-password"
         required
         value={token}
-        onChange={(event) => setToken(event.target.value)}
+        onChange={setToken}
       />
       <button type="submit" className="main" disabled={isBusy}>
         {isBusy ? 'Signing in…' : 'Sign in'}

@@ -4,7 +4,7 @@ import type { Approval } from '../../domain/approval.ts'
 import type { Attachment } from '../../domain/attachment.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextBox } from '../inert.tsx'
 import { Warning } from './part.tsx'
 
 /**
@@ -60,12 +60,7 @@ function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
   const name = inertText(text.name)
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
-      <section className="exact" aria-label={name} tabIndex={0}>
-        <pre dir="ltr">
-          <Inert text={(isWhole && whole.data) || head} />
-        </pre>
-      </section>
+      <TextBox label={name} text={(isWhole && whole.data) || head} />
       {whole.isError && <Warning text="The rest cannot be read now." />}
       {hasMore && (
         <p>

@@ -6,8 +6,9 @@ import { capitalize, formatSpan } from '../../domain/format.ts'
 import { formatNextCall, formatReversible, formatRunOutcome, partTitles } from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { queryClient } from '../api.ts'
+import { CheckField } from '../fields.tsx'
 import { RowLink } from '../incident/row-link.tsx'
-import { Exact, Inert } from '../inert.tsx'
+import { Exact, Inert, TextBox } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Link } from '../router.tsx'
@@ -57,14 +58,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
         </span>
       </p>
       {steps.length > 0 && <RunSteps steps={steps} />}
-      {output.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-        <section className="exact" aria-label="The last lines of its output" tabIndex={0}>
-          <pre dir="ltr">
-            <Inert text={output.join('\n')} />
-          </pre>
-        </section>
-      )}
+      {output.length > 0 && <TextBox label="The last lines of its output" text={output.join('\n')} />}
       {verification && (
         <p className="wraps">
           Checked afterwards: <Inert text={verification.text} />
@@ -188,22 +182,16 @@ type RowProps = {
  * A critical call can be ticked only on its own card, where a person types the name of its target.
  */
 function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowProps) {
-  const what = <Inert text={capitalize(each.dryRun.summary)} />
+  const what = <Inert as="strong" className="wraps" text={capitalize(each.dryRun.summary)} />
   const isElsewhere = each.risk === 'critical' && !isThis
   return (
     <li>
       {isOpen && !isElsewhere ? (
-        <label className="choice">
-          <input
-            type="checkbox"
-            checked={isTicked}
-            disabled={isLocked}
-            onChange={(event) => onTick(event.target.checked)}
-          />
-          <strong className="wraps">{what}</strong>
-        </label>
+        <CheckField checked={isTicked} disabled={isLocked} onChange={onTick}>
+          {what}
+        </CheckField>
       ) : (
-        <strong className="wraps">{what}</strong>
+        what
       )}
       <p className="row">
         <RiskMark risk={each.risk} />

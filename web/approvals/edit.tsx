@@ -1,9 +1,9 @@
 import { type FormEvent, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { parseRehearsal, partTitles, type Rehearsal } from '../../domain/format-approval.ts'
+import { parseRehearsal, partTitles } from '../../domain/format-approval.ts'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
-import { Exact, Inert } from '../inert.tsx'
+import { Exact, Inert, TextBox } from '../inert.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
@@ -22,7 +22,10 @@ export function DryRun({ approval }: { approval: Approval }) {
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
         <p className="soft">The dry run found no effect beyond the one in the title.</p>
       )}
-      {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
+      {rehearsal && rehearsal.lines.length > 0 && (
+        // A part that was not tried counts against the call.
+        <TextBox label="What the dry run found" text={rehearsal.lines.join('\n')} />
+      )}
       <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
     </CardPart>
@@ -58,22 +61,6 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
     <p className="soft">
       Preview of what would have happened, {when}. <strong>This action was not done.</strong>
     </p>
-  )
-}
-
-/**
- * Shows the findings of the dry run, line by line. A part that was not tried counts against the
- * call.
- */
-function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
-  if (lines.length === 0) return null
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label="What the dry run found" tabIndex={0}>
-      <pre dir="ltr">
-        <Inert text={lines.join('\n')} />
-      </pre>
-    </section>
   )
 }
 

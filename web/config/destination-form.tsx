@@ -322,40 +322,25 @@ function RouteFields({ id, draft, change }: FieldsProps) {
         onChange={(types) => change({ types })}
       />
       <div className="row">
-        <HourField id={`${id}-from-hour`} label="From" value={draft.from} onChange={(from) => change({ from })} />
-        <HourField id={`${id}-to-hour`} label="to" value={draft.to} onChange={(to) => change({ to })} />
-        <label htmlFor={`${id}-zone`}>in</label>
-        <input
+        <TextField
+          {...hour}
+          id={`${id}-from-hour`}
+          label="From"
+          value={draft.from}
+          onChange={(from) => change({ from })}
+        />
+        <TextField {...hour} id={`${id}-to-hour`} label="to" value={draft.to} onChange={(to) => change({ to })} />
+        <TextField
           id={`${id}-zone`}
-          type="text"
+          label="in"
           placeholder="Europe/Oslo"
           value={draft.zone}
-          onChange={(event) => change({ zone: event.target.value })}
+          onChange={(zone) => change({ zone })}
         />
       </div>
     </fieldset>
   )
 }
 
-type HourProps = { id: string; label: string; value: string; onChange(value: string): void }
-
-/**
- * Shows a time as it is stored and displayed elsewhere, because the browser's own field may use a
- * 12-hour clock.
- */
-function HourField({ id, label, value, onChange }: HourProps) {
-  return (
-    <>
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        type="text"
-        size={5}
-        pattern="([01][0-9]|2[0-3]):[0-5][0-9]"
-        placeholder="22:00"
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-      />
-    </>
-  )
-}
+/** A time is a text, as it is stored and displayed, because the browser's own field may use a 12-hour clock. */
+const hour = { size: 5, pattern: '([01][0-9]|2[0-3]):[0-5][0-9]', placeholder: '22:00' }

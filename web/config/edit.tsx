@@ -212,7 +212,6 @@ function RollBack({
   refused: string | null
 }) {
   const [reason, setReason] = useState('')
-  const id = `back-${now.key}-${to.version}`
   const put = async () => {
     await ask(`/config/${encodeURIComponent(now.key)}`, {
       method: 'PUT',
@@ -232,14 +231,13 @@ function RollBack({
         <code>{inertText(now.key)}</code>
       </p>
       <Change from={now.value} to={to.value} />
-      <label htmlFor={id}>Reason, for the history</label>
-      <input
-        id={id}
-        type="text"
+      <TextField
+        id={`back-${now.key}-${to.version}`}
+        label="Reason, for the history"
         maxLength={500}
         placeholder={`back to version ${to.version}`}
         value={reason}
-        onChange={(event) => setReason(event.target.value)}
+        onChange={setReason}
       />
     </Confirm>
   )

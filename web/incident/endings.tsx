@@ -7,7 +7,7 @@ import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { trustLostType } from '../../domain/trust.ts'
 import { ask, queryClient } from '../api.ts'
 import { Dropdown } from '../dropdown.tsx'
-import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { Choice, forgetDrafts, PersonText, SelectField, toIsoTime, UntilField, useDraft } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { useSession } from '../session.ts'
@@ -38,13 +38,6 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
       {children}
     </Confirm>
   )
-}
-
-type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
-
-/** Asks for a text that other people read. */
-function PersonText({ required = true, ...rest }: TextProps) {
-  return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
 }
 
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']

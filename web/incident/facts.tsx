@@ -144,28 +144,19 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
   return (
     <>
       {keptReason && (
-        <div className="whole">
-          <dt>Not investigated</dt>
-          <dd className="wraps">
-            <Inert text={keptReason} />
-          </dd>
-        </div>
+        <Fact name="Not investigated" className="wraps" isWhole>
+          <Inert text={keptReason} />
+        </Fact>
       )}
       {watchUntil && (
-        <div>
-          <dt>Watched</dt>
-          <dd>
-            {Date.parse(watchUntil) > now ? `the alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
-          </dd>
-        </div>
+        <Fact name="Watched">
+          {Date.parse(watchUntil) > now ? `the alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
+        </Fact>
       )}
       {previousId && (
-        <div>
-          <dt>Follows</dt>
-          <dd>
-            <Link href={`/incidents/${previousId}`}>the previous incident of this alert</Link>
-          </dd>
-        </div>
+        <Fact name="Follows">
+          <Link href={`/incidents/${previousId}`}>the previous incident of this alert</Link>
+        </Fact>
       )}
     </>
   )

@@ -2,7 +2,7 @@ import type { ServedBrief } from '../../domain/brief.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { doneWords } from '../../domain/status-words.ts'
-import { TextArea, useDraft } from '../fields.tsx'
+import { PersonText, useDraft } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
 import { StatusMark } from '../marks.tsx'
@@ -79,16 +79,7 @@ export function QuestionActions({
         title="Answer the question"
         body={() => ({ outcome: 'answered', resolution: text.trim() })}
       >
-        <TextArea
-          id="action-answer"
-          label="The answer"
-          rows={3}
-          required
-          minLength={3}
-          maxLength={2000}
-          value={text}
-          onChange={setText}
-        />
+        <PersonText id="action-answer" label="The answer" value={text} onChange={setText} />
       </ActionDialog>
       <ActionDialog
         incident={incident}

@@ -7,7 +7,7 @@ import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { type ChartMark, type ChartSeries, findLimit, readSummary } from '../../domain/plot.ts'
 import { queryClient, useAsk } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, TextBox } from '../inert.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Fact } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
@@ -283,14 +283,7 @@ function Logs(props: Props) {
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>The lines, oldest first</summary>
         {whole.error && <Failed error={whole.error} again={() => void whole.refetch()} />}
-        {whole.data && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-          <section className="exact" aria-label="Lines of the log" tabIndex={0}>
-            <pre dir="ltr">
-              <Inert text={lines.slice(-maxLines).join('\n')} />
-            </pre>
-          </section>
-        )}
+        {whole.data && <TextBox label="Lines of the log" text={lines.slice(-maxLines).join('\n')} />}
         {lines.length > maxLines && (
           <p className="soft small">
             The last {maxLines} of {lines.length} lines.

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
-import { Choice, forgetDrafts, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { Choice, forgetDrafts, PersonText, toIsoTime, UntilField, useDraft } from '../fields.tsx'
 import { Inert, TextLink } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
@@ -123,16 +123,7 @@ function ExpectAll({ chosen, refused, run }: ActProps & { run(body: unknown): Pr
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="several-until" label="Until when?" required value={until} onChange={setUntil} />
-      <TextArea
-        id="several-reason"
-        label="Why is it expected?"
-        rows={3}
-        required
-        minLength={3}
-        maxLength={2000}
-        value={reason}
-        onChange={setReason}
-      />
+      <PersonText id="several-reason" label="Why is it expected?" value={reason} onChange={setReason} />
     </Confirm>
   )
 }

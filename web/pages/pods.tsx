@@ -1,7 +1,7 @@
 import type { ClusterNow, PodContainer, PodGroup } from '../../domain/cluster-now.ts'
 import { formatCount, formatNumber } from '../../domain/format.ts'
 import { type Column, Table } from '../data-table.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextBox } from '../inert.tsx'
 import { Mark, Sign } from '../marks.tsx'
 import { formatMoment } from '../time.ts'
 
@@ -109,18 +109,12 @@ export function Ill({ text }: { text: string }) {
 
 /** Shows lines of a program in a box that they cannot leave. */
 export function LogLines({ label, lines }: { label: string; lines: readonly { at?: string; text: string }[] }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label={label} tabIndex={0}>
-      <pre dir="ltr">
-        {lines.map(({ at, text }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: two lines may be alike
-          <div key={index}>
-            {at && <span className="soft">{at} </span>}
-            <Inert text={text} />
-          </div>
-        ))}
-      </pre>
-    </section>
-  )
+  const drawn = lines.map(({ at, text }, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: two lines may be alike
+    <div key={index}>
+      {at && <span className="soft">{at} </span>}
+      <Inert text={text} />
+    </div>
+  ))
+  return <TextBox label={label} lines={drawn} />
 }
