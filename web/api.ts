@@ -172,6 +172,11 @@ export const queryClient: QueryClient = new QueryClient({
   },
 })
 
+/** Reads answers again that are shown, and the others when they are shown next. */
+export async function readAgain(...queryKeys: QueryKey[]): Promise<void> {
+  await Promise.all(queryKeys.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
+}
+
 /**
  * Whether the server responds, according to all requests. The page shows this state once, above the
  * data, which stays.

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { truncate } from '../domain/format.ts'
 import type { FollowUp } from '../domain/shift.ts'
-import { ask, queryClient } from './api.ts'
+import { ask, readAgain } from './api.ts'
 import { ReasonField, TextField, useDraft } from './fields.tsx'
 import { Inert, inertText, TextLink } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
@@ -49,10 +49,8 @@ export function FollowUpPresses({ followUp }: Props) {
 const labelOf = ({ title }: FollowUp) => `the follow-up of ${truncate(inertText(title), 80)}`
 
 /** Reads the lists of follow-ups and the incident's page again, whose log has one more row. */
-function readAgain(incidentId: string): void {
-  for (const queryKey of [['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId]])
-    void queryClient.invalidateQueries({ queryKey })
-}
+const readListsAgain = (incidentId: string) =>
+  void readAgain(['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId])
 
 /** The owner (a person, or a name for several people) and a day. */
 type Whose = { owner: string; group: string; dueOn: string }
@@ -75,7 +73,7 @@ function Change({ followUp }: Props) {
       title="Who does this follow-up, and until when?"
       refused={refused}
       onOpen={() => setWish(asItIs)}
-      run={() => run().finally(() => readAgain(incidentId))}
+      run={() => run().finally(() => readListsAgain(incidentId))}
     >
       <TextField
         id={field('owner')}
@@ -118,7 +116,7 @@ function Close({ followUp }: Props) {
       label={labelOf(followUp)}
       title="What was done?"
       refused={refused}
-      run={() => run().finally(() => readAgain(incidentId))}
+      run={() => run().finally(() => readListsAgain(incidentId))}
     >
       <ReasonField
         id={`${incidentId}-note`}

@@ -1,5 +1,6 @@
 import { type UseQueryResult, useMutation } from '@tanstack/react-query'
 import {
+  type ComponentProps,
   createContext,
   type FormEvent,
   type ReactNode,
@@ -238,13 +239,9 @@ type DialogProps = {
 }
 
 function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }: DialogProps) {
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onSubmit()
-  }
   return (
     <dialog ref={dialog} aria-label={title}>
-      <form className="stack" onSubmit={submit}>
+      <Form className="stack" onSubmit={onSubmit}>
         <h2>{title}</h2>
         {children}
         {error !== null && <Failed error={error} />}
@@ -256,7 +253,16 @@ function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }
             {button}
           </button>
         </div>
-      </form>
+      </Form>
     </dialog>
   )
+}
+
+/** Shows a form that code sends, and not the browser. */
+export function Form({ onSubmit, ...rest }: Omit<ComponentProps<'form'>, 'onSubmit'> & { onSubmit(): void }) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSubmit()
+  }
+  return <form {...rest} onSubmit={submit} />
 }

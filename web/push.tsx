@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { PushDevice } from '../domain/push.ts'
-import { ask, queryClient, useAsk } from './api.ts'
+import { ask, readAgain, useAsk } from './api.ts'
 import { Inert } from './inert.tsx'
 import { Failed } from './page-frame.tsx'
 import { useMissing } from './permissions.ts'
@@ -83,7 +83,7 @@ function nameBrowser(): string {
   return `${browser} on ${system}`
 }
 
-const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
+const refresh = () => readAgain(pushKey)
 
 /**
  * Ends the notifications of this browser at sign-out, because another person may use this browser

@@ -1,8 +1,8 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useAsk } from './api.ts'
 import { TextField } from './fields.tsx'
-import { Brand, Failed } from './page-frame.tsx'
+import { Brand, Failed, Form } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
 
@@ -40,12 +40,8 @@ export function SignInPage({ code }: { code: string | null }) {
 
 function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string): void }) {
   const [token, setToken] = useState('')
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onToken(token.trim())
-  }
   return (
-    <form onSubmit={submit}>
+    <Form onSubmit={() => onToken(token.trim())}>
       <TextField
         id="token"
         type="password"
@@ -64,7 +60,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
         keeps its tokens in <code>.nightshift/run.json</code>, or for a site in <code>.nightshift-site/run.json</code>.
         Tokens of agents and alert senders cannot sign in.
       </p>
-    </form>
+    </Form>
   )
 }
 

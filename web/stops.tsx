@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { describeStop, type KindStop, nameScope } from '../domain/stop.ts'
-import { ask, queryClient, useAsk } from './api.ts'
+import { ask, readAgain, useAsk } from './api.ts'
 import { Choice, ReasonField, toIsoTime, UntilField, useDraft } from './fields.tsx'
 import { Inert, inertText } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
@@ -31,7 +31,7 @@ function Stopped({ stop }: { stop: KindStop }) {
         label={inertText(nameScope(stop))}
         title="Allow these writes again?"
         refused={refused}
-        run={() => run().finally(readAgain)}
+        run={() => run().finally(readAllAgain)}
       >
         <p className="soft wraps">Trust levels, grants and the policy apply again as before.</p>
         <ReasonField
@@ -45,10 +45,7 @@ function Stopped({ stop }: { stop: KindStop }) {
   )
 }
 
-const readAgain = () => {
-  for (const key of ['stops', 'trust', 'status', 'home', 'approvals'])
-    void queryClient.invalidateQueries({ queryKey: [key] })
-}
+const readAllAgain = () => void readAgain(['stops'], ['trust'], ['status'], ['home'], ['approvals'])
 
 type KindProps = { type: string; tools: readonly string[] }
 const everyWrite = ''
@@ -71,7 +68,7 @@ export function StopKind({ type, tools }: KindProps) {
       label={`of write in ${inertText(type)}`}
       title={`Stop this kind of write in all incidents of type ${inertText(type)}?`}
       refused={refused}
-      run={() => run().finally(readAgain)}
+      run={() => run().finally(readAllAgain)}
     >
       <p className="soft wraps">
         From now on the agent neither requests nor begins such a write. It records the write and continues its

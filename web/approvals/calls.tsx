@@ -5,7 +5,7 @@ import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
 import { formatNextCall, formatReversible, formatRunOutcome, partTitles } from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
-import { queryClient } from '../api.ts'
+import { readAgain } from '../api.ts'
 import { CheckField } from '../fields.tsx'
 import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert, TextBox } from '../inert.tsx'
@@ -22,8 +22,7 @@ const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
 /** Reads the card again when steps of its call become rows of the incident. */
 export function useRunNews(approvalId: string, incidentId: string | undefined): void {
   useLive((event) => {
-    if (event.incidentId === incidentId && runKinds.has(event.kind))
-      void queryClient.invalidateQueries({ queryKey: ['approval', approvalId] })
+    if (event.incidentId === incidentId && runKinds.has(event.kind)) void readAgain(['approval', approvalId])
   })
 }
 

@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
+import { type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatApprovers, formatCost, formatOldLook, newestLookOf } from '../../domain/card-sections.ts'
 import { formatClock, nextTimeOfDay } from '../../domain/format.ts'
@@ -7,13 +7,13 @@ import { formatApprovalEnd, formatReversible } from '../../domain/format-approva
 import { formatDispute } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
-import { ApiRefusal, ask, queryClient, useAsk, useWatchedServer } from '../api.ts'
+import { ApiRefusal, ask, readAgain, useAsk, useWatchedServer } from '../api.ts'
 import { Radios, TextArea, TextField, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { RiskMark } from '../marks.tsx'
-import { Confirm } from '../page-frame.tsx'
+import { Confirm, Form } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
@@ -282,8 +282,8 @@ function RequestAgain({ incidentId }: { incidentId: string }) {
   const refused = getRefusal(surroundings.data ?? null, 'investigate')
   const run = async () => {
     await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['incident', incidentId] })
-    void queryClient.invalidateQueries({ queryKey: ['surroundings', incidentId] })
+    await readAgain(['incident', incidentId])
+    void readAgain(['surroundings', incidentId])
     navigate(`/incidents/${incidentId}`)
   }
   return (
@@ -334,15 +334,14 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   useEffect(() => {
     if (takesFocus) form.current?.querySelector('input')?.focus()
   }, [takesFocus])
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!kind) return
     const [hours, minutes] = again.split(':').map(Number)
     const askAgainAt = again ? nextTimeOfDay(hours ?? 0, minutes ?? 0, new Date()).toISOString() : null
     onDeny({ category: kind, reason: text.trim() || categories[kind], askAgainAt })
   }
   return (
-    <form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
+    <Form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
       <h2 id="deny-title">Deny</h2>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>
@@ -381,7 +380,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <button type="submit">Deny</button>
         </div>
       </fieldset>
-    </form>
+    </Form>
   )
 }
 

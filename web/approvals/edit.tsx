@@ -1,9 +1,10 @@
-import { type FormEvent, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { parseRehearsal, partTitles } from '../../domain/format-approval.ts'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert, TextBox } from '../inert.tsx'
+import { Form } from '../page-frame.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
@@ -107,16 +108,12 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   const [sent, setSent] = useState('')
   const problems = parsed.ok && schema && !isRaw ? listFieldProblems(schema, parsed.value) : {}
   const isReady = parsed.ok && made.length > 0 && Object.keys(problems).length === 0
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    if (isReady) setArmed(true)
-  }
   const disarm = () => {
     setArmed(false)
     requestAnimationFrame(() => opener.current?.focus())
   }
   return (
-    <form className="stack" onSubmit={submit}>
+    <Form className="stack" onSubmit={() => isReady && setArmed(true)}>
       <fieldset className="stack tight" disabled={disabled || armed}>
         <Fields
           schema={schema}
@@ -161,7 +158,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           </button>
         </div>
       )}
-    </form>
+    </Form>
   )
 }
 

@@ -2,7 +2,7 @@ import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
@@ -78,7 +78,7 @@ function Revoke({ grant, refused }: { grant: StandingGrant; refused: string | nu
   const on = formatTargets(grant)
   const revoke = async () => {
     await ask(`/grants/${id}/revoke`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: grantsKey })
+    await readAgain(grantsKey)
   }
   return (
     <Confirm

@@ -1,12 +1,12 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import type { ListedDestination } from '../../domain/destination.ts'
 import type { Severity } from '../../domain/incident.ts'
 import type { Trigger } from '../../domain/notification.ts'
 import type { DestinationKind } from '../../domain/route.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, readAgain } from '../api.ts'
 import { CheckField, Facet, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
-import { Failed } from '../page-frame.tsx'
+import { Failed, Form } from '../page-frame.tsx'
 
 const kinds = [
   ['email', 'E-mail'],
@@ -132,17 +132,13 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
     mutationFn: () =>
       ask(`/destinations/${encodeURIComponent(draft.name.trim())}`, { method: 'PUT', body: toRequest(draft) }),
     onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: ['destinations'] })
+      await readAgain(['destinations'])
       onSaved()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   const fields = { draft, change, known: destination?.secrets ?? [], id: `destination-${destination?.name ?? 'new'}` }
   return (
-    <form className="stack tight" onSubmit={submit}>
+    <Form className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">{destination ? 'Change it' : 'A new destination'}</legend>
         {refused && <p>{refused}</p>}
@@ -180,7 +176,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
           <button type="submit">Save</button>
         </div>
       </fieldset>
-    </form>
+    </Form>
   )
 }
 
@@ -342,5 +338,5 @@ function RouteFields({ id, draft, change }: FieldsProps) {
   )
 }
 
-/** A time is a text, as it is stored and displayed, because the browser's own field may use a 12-hour clock. */
+/** A time as a text, because the browser's own field may use a 12-hour clock. */
 const hour = { size: 5, pattern: '([01][0-9]|2[0-3]):[0-5][0-9]', placeholder: '22:00' }

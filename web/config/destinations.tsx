@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react'
 import type { DestinationDelivery, ListedDestination } from '../../domain/destination.ts'
 import { formatMinute } from '../../domain/format.ts'
 import type { WebhookTest } from '../../domain/setting-row.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { CopyCommand } from '../copy.tsx'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
@@ -118,7 +118,7 @@ function describeRoute({ severities, types, triggers, hours, wakes }: ListedDest
   return parts.filter(Boolean).join('; ') || 'everything'
 }
 
-const reload = () => queryClient.invalidateQueries({ queryKey: ['destinations'] })
+const reload = () => readAgain(['destinations'])
 
 function TestDestination({ name, refused }: { name: string; refused: string | null }) {
   const { mutate, data, error, isPending } = useMutation({

@@ -1,5 +1,5 @@
 import { useMutation, useQueries } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { truncate } from '../../domain/format.ts'
 import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type ListPage } from '../api.ts'
@@ -7,7 +7,7 @@ import { CopyCommand } from '../copy.tsx'
 import { type DiffLine, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Confirm, Failed } from '../page-frame.tsx'
+import { Confirm, Failed, Form } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 import { invalidateSettings, type SettingView } from './query.ts'
 
@@ -37,12 +37,8 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
     },
     onSettled: invalidateSettings,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   return (
-    <form className="stack tight" onSubmit={submit}>
+    <Form className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">Change it</legend>
         {refused && <p>{refused}</p>}
@@ -75,7 +71,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
           </details>
         )}
       </fieldset>
-    </form>
+    </Form>
   )
 }
 

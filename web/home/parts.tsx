@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import { describeNeed, describeWork, outcomeWords } from '../../domain/status-words.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, readAgain } from '../api.ts'
 import { Inert, TextLink } from '../inert.tsx'
 import { Axis, Bar, type BarProps } from '../lane.tsx'
 import { useLiveAnswer } from '../live.tsx'
@@ -218,7 +218,7 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
 function Take({ line }: { line: NeedLine }) {
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask(`/incidents/${line.incident.id}/take`, { method: 'POST' }),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ['home'] }),
+    onSettled: () => readAgain(['home']),
   })
   const why = useMissing('manage_incident')
   return (

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import type { SitePolicyState } from '../../domain/site-policy-state.ts'
-import { ask, queryClient, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
@@ -46,7 +46,7 @@ function WaitingPolicy() {
         title="Put this policy in force?"
         refused={refused}
         onOpen={() => setShown(waiting)}
-        run={() => run().finally(() => void queryClient.invalidateQueries({ queryKey: ['policy'] }))}
+        run={() => run().finally(() => void readAgain(['policy']))}
       >
         <p className="soft wraps">
           <Inert text={place} />

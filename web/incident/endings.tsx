@@ -5,7 +5,7 @@ import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { trustLostType } from '../../domain/trust.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, readAgain } from '../api.ts'
 import { Dropdown } from '../dropdown.tsx'
 import { Choice, forgetDrafts, PersonText, SelectField, toIsoTime, UntilField, useDraft } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
@@ -28,10 +28,8 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
     forgetDrafts(incident.id)
-    for (const key of ['incident', 'brief', 'surroundings', 'events']) {
-      void queryClient.invalidateQueries({ queryKey: [key, incident.id] })
-    }
-    void queryClient.invalidateQueries({ queryKey: ['expectations'] })
+    const keys = ['incident', 'brief', 'surroundings', 'events'].map((key) => [key, incident.id])
+    void readAgain(...keys, ['expectations'])
   }
   return (
     <Confirm button={button} label="this incident" title={title} refused={refused} run={run}>

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import type { Incident } from '../../domain/incident.ts'
 import {
   type CauseGrade,
@@ -9,7 +9,7 @@ import {
   shadowGrades,
   ungradedTypes,
 } from '../../domain/trust.ts'
-import { ask, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Resource } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
@@ -104,14 +104,10 @@ type PressProps<G extends Grade> = {
 }
 
 function Presses<G extends Grade>({ incidentId, grades, words, given, by, toBody }: PressProps<G>) {
-  const client = useQueryClient()
   const refused = useMissing('manage_incident')
   const { mutate, error, isPending } = useMutation({
     mutationFn: (verdict: G) => ask(`/incidents/${incidentId}/grade`, { method: 'POST', body: toBody(verdict) }),
-    onSettled: () => {
-      for (const key of ['incident', 'events', 'incident-trust'])
-        void client.invalidateQueries({ queryKey: [key, incidentId] })
-    },
+    onSettled: () => void readAgain(...['incident', 'events', 'incident-trust'].map((key) => [key, incidentId])),
   })
   return (
     <>

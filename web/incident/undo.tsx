@@ -2,7 +2,7 @@ import { useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { ListedUndo, ShownUndo } from '../../domain/undo.ts'
-import { ask, queryClient, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { CheckField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
 import { Confirm, QueryState } from '../page-frame.tsx'
@@ -62,21 +62,18 @@ function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) 
   const [isWrong, setWrong] = useState(false)
   const path = `/effects/${encodeURIComponent(key)}/undo`
   const shown = useAsk<ShownUndo>(['undo', key], path, { enabled: isOpen })
-  const again = () => {
-    for (const each of ['incident', 'events', 'incident-undo', 'brief', 'surroundings'])
-      void queryClient.invalidateQueries({ queryKey: [each, incidentId] })
-  }
+  const keys = ['incident', 'events', 'incident-undo', 'brief', 'surroundings'].map((each) => [each, incidentId])
   const run = async () => {
     try {
       await ask(path, { method: 'POST', body: { reason: reason.trim(), ...(isWrong && { wrong: true }) } })
       setReason('')
     } finally {
-      again()
+      void readAgain(...keys)
     }
   }
   const open = () => {
     setOpen(true)
-    void queryClient.invalidateQueries({ queryKey: ['undo', key] })
+    void readAgain(['undo', key])
   }
   const why = useMissing('act_on_platform') ?? refused?.detail ?? null
   return (

@@ -4,15 +4,15 @@ import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
 import { alertDialects } from '../../domain/alert-body.ts'
 import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
-import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { DataList } from '../data-table.tsx'
-import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
+import { AddressFacet, SearchField, SelectField, TextArea, toOptions, useDraft } from '../fields.tsx'
 import { AlertDoubts } from '../incident/facts.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { Fact, Mark } from '../marks.tsx'
-import { Confirm, Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Confirm, Failed, Form, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link, pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -41,19 +41,8 @@ function TryAlert() {
   return (
     <details className="try">
       <summary>Try a request body: see what Nightshift would do with it</summary>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          mutate()
-        }}
-      >
-        <SelectField
-          label="Sender"
-          value={dialect}
-          options={alertDialects.map((each) => [each, each] as const)}
-          onChange={setDialect}
-        />
+      <Form className="stack" onSubmit={() => mutate()}>
+        <SelectField label="Sender" value={dialect} options={toOptions(alertDialects)} onChange={setDialect} />
         <TextArea
           id="try-alert"
           label="Request body, as the source sends it"
@@ -72,7 +61,7 @@ function TryAlert() {
         {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
         {data?.ignored !== undefined && <p>The request body contains no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
-      </form>
+      </Form>
     </details>
   )
 }
@@ -146,7 +135,7 @@ function Expectations() {
   const refused = useMissing('manage_incident')
   const now = useNow()
   const marks = useAsk<ListPage<Expectation>>(key, '/expectations')
-  useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
+  useLive(({ kind }) => void (kind === 'noted' && readAgain(key)))
   if (marks.error) return <QueryState query={marks} what="what is expected" />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
@@ -165,7 +154,7 @@ function Expectations() {
                 refused={refused}
                 run={async () => {
                   await ask(`/expectations/${mark.id}/end`, { method: 'POST' })
-                  await queryClient.invalidateQueries({ queryKey: key })
+                  await readAgain(key)
                 }}
               >
                 <p>
@@ -217,8 +206,7 @@ export function AlertsPage({ title }: { title: string }) {
   })
   useKeys({ '/': () => field.current?.focus() })
   useLive(({ kind }) => {
-    if (kind === 'alert_received' && !place.search.has('cursor'))
-      void queryClient.invalidateQueries({ queryKey: ['alerts'] })
+    if (kind === 'alert_received' && !place.search.has('cursor')) void readAgain(['alerts'])
   })
   const isFiltered = Boolean(place.search.get('status')) || place.search.has('q')
   return (

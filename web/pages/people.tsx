@@ -4,7 +4,7 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Operator } from '../../domain/operator.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, readAgain } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { CheckField, ReasonField, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
@@ -61,7 +61,7 @@ function PersonForm({ button, person, isSelf }: Props) {
       ifNoneMatch: person ? undefined : '*',
       body: toRequest(draft),
     })
-    await queryClient.invalidateQueries({ queryKey: ['people'] })
+    await readAgain(['people'])
   }
   const fields = {
     id: `person-${person?.id ?? 'new'}`,

@@ -1,15 +1,15 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber } from '../../domain/format.ts'
 import type { Postmortem, PostmortemSection } from '../../domain/postmortem.ts'
-import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient, readAgain, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Markdown } from '../markdown.tsx'
-import { Failed, Heading, QueryState } from '../page-frame.tsx'
+import { Failed, Form, Heading, QueryState } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
 import { formatBothZones, formatMoment } from '../time.ts'
@@ -24,7 +24,7 @@ const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
  */
 export function PostmortemPage({ id }: { id: string }) {
   const found = useAsk<Postmortem>(keyOf(id), pathOf(id))
-  useLive((event) => void (event.incidentId === id && queryClient.invalidateQueries({ queryKey: keyOf(id) })))
+  useLive((event) => void (event.incidentId === id && readAgain(keyOf(id))))
   return (
     <article className="stack postmortem">
       <header className="incident-head">
@@ -168,16 +168,11 @@ function EditForm({
       close()
     },
     onError: (error) => {
-      if (error instanceof ApiRefusal && error.status === 409)
-        void queryClient.invalidateQueries({ queryKey: keyOf(incidentId) })
+      if (error instanceof ApiRefusal && error.status === 409) void readAgain(keyOf(incidentId))
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    write.mutate(text.trim())
-  }
   return (
-    <form className="note stack" onSubmit={submit}>
+    <Form className="note stack" onSubmit={() => write.mutate(text.trim())}>
       <TextArea
         id={`edit-${section}`}
         label={`${title}, in Markdown`}
@@ -211,7 +206,7 @@ function EditForm({
           </button>
         )}
       </div>
-    </form>
+    </Form>
   )
 }
 

@@ -1,5 +1,5 @@
 import type { SnsTopic } from '../../domain/sns-topic.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Confirm, Failed } from '../page-frame.tsx'
@@ -94,5 +94,5 @@ const decide =
   ({ id }: SnsTopic, what: 'confirm' | 'remove') =>
   async () => {
     await ask(`/sns/topics/${id}/${what}`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['sns-topics'] })
+    await readAgain(['sns-topics'])
   }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import type { ApiToken, NewApiToken } from '../../domain/api-token.ts'
 import { formatSpan } from '../../domain/format.ts'
 import type { Role } from '../../domain/permissions.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
@@ -33,7 +33,7 @@ function MintToken() {
   const mint = async () => {
     setMinted(await ask<NewApiToken>('/tokens', { method: 'POST', body: toRequest(draft) }))
     setDraft({ ...draft, name: '', scopes: '' })
-    await queryClient.invalidateQueries({ queryKey: ['tokens'] })
+    await readAgain(['tokens'])
   }
   return (
     <>
@@ -217,7 +217,7 @@ function getEnd({ revokedAt, expiresAt }: ApiToken, now: number): string | null 
 function Revoke({ token: { id, name, prefix } }: { token: ApiToken }) {
   const revoke = async () => {
     await ask(`/tokens/${id}/revoke`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['tokens'] })
+    await readAgain(['tokens'])
   }
   return (
     <Confirm button="Revoke" label={inertText(name)} title={`Revoke ${inertText(name)}`} run={revoke}>

@@ -1,4 +1,3 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { formatNumber } from '../../domain/format.ts'
 import {
@@ -12,7 +11,7 @@ import {
   trustWords,
 } from '../../domain/trust.ts'
 import { describeCall, describeStep, formatInterval } from '../../domain/trust-words.ts'
-import { ask, type ListPage, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, DataTable, Table } from '../data-table.tsx'
 import { Choice, ReasonField, useDraft } from '../fields.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
@@ -205,7 +204,6 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
  */
 function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
   const refused = useMissing('decide')
-  const client = useQueryClient()
   const [to, setTo] = useState<TrustLevel>(pair.level)
   const [reason, setReason] = useDraft(`level of ${pair.type} ${pair.tool}`)
   const run = async () => {
@@ -218,7 +216,7 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
       label="of this pair"
       title={`What may ${inertText(pair.tool)} do by itself in ${inertText(pair.type)}?`}
       refused={refused}
-      run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['trust'] }))}
+      run={() => run().finally(() => void readAgain(['trust']))}
     >
       <Choice
         name="level"
