@@ -125,6 +125,15 @@ export function Sign({ shape }: { shape: MarkShape }) {
   )
 }
 
+/** Shows an important sentence with a shape and a word. Red is reserved for what is broken now. */
+export function Warning({ text }: { text: string }) {
+  return (
+    <p className="warning">
+      <Sign shape="triangle" /> <Inert text={text} />
+    </p>
+  )
+}
+
 type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
 /** Signs of severities, which differ by shape and word. Colour is reserved for actions. */

@@ -155,6 +155,18 @@ export function Nothing({ title, children }: { title: string; children?: ReactNo
   )
 }
 
+type SectionProps = { title: ReactNode; id?: string; className?: string | undefined; children: ReactNode }
+
+/** Shows a section under its heading. A heading with an id names the section for screen readers. */
+export function Section({ title, id, className, children }: SectionProps) {
+  return (
+    <section className={className} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
 const askAgainMs = 5_000
 
 /** Shows how old the data is above a page whose server is away. No reload is needed. */
@@ -241,7 +253,7 @@ type DialogProps = {
 function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }: DialogProps) {
   return (
     <dialog ref={dialog} aria-label={title}>
-      <Form className="stack" onSubmit={onSubmit}>
+      <PageForm className="stack" onSubmit={onSubmit}>
         <h2>{title}</h2>
         {children}
         {error !== null && <Failed error={error} />}
@@ -253,13 +265,13 @@ function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }
             {button}
           </button>
         </div>
-      </Form>
+      </PageForm>
     </dialog>
   )
 }
 
 /** Shows a form that code sends, and not the browser. */
-export function Form({ onSubmit, ...rest }: Omit<ComponentProps<'form'>, 'onSubmit'> & { onSubmit(): void }) {
+export function PageForm({ onSubmit, ...rest }: Omit<ComponentProps<'form'>, 'onSubmit'> & { onSubmit(): void }) {
   const submit = (event: FormEvent) => {
     event.preventDefault()
     onSubmit()

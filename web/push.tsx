@@ -3,7 +3,7 @@ import { useState } from 'react'
 import type { PushDevice } from '../domain/push.ts'
 import { ask, readAgain, useAsk } from './api.ts'
 import { Inert } from './inert.tsx'
-import { Failed } from './page-frame.tsx'
+import { Failed, Section } from './page-frame.tsx'
 import { useMissing } from './permissions.ts'
 import { formatMoment } from './time.ts'
 
@@ -131,8 +131,7 @@ export function PushDevices() {
   const on = useMutation({ mutationFn: turnOn, onSettled: refresh })
   if (!isDecider) return null
   return (
-    <section className="stack tight" aria-labelledby="push-title">
-      <h2 id="push-title">Notifications</h2>
+    <Section className="stack tight" id="push-title" title="Notifications">
       {!isSupported && (
         <p className="soft">
           This browser offers no web push here. Web push needs https, or a page opened on localhost.
@@ -157,7 +156,7 @@ export function PushDevices() {
         </p>
       )}
       {on.error !== null && <Failed error={on.error} />}
-    </section>
+    </Section>
   )
 }
 

@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { useAsk } from './api.ts'
 import { TextField } from './fields.tsx'
-import { Brand, Failed, Form } from './page-frame.tsx'
+import { Brand, Failed, PageForm } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
 
@@ -41,7 +41,7 @@ export function SignInPage({ code }: { code: string | null }) {
 function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string): void }) {
   const [token, setToken] = useState('')
   return (
-    <Form onSubmit={() => onToken(token.trim())}>
+    <PageForm onSubmit={() => onToken(token.trim())}>
       <TextField
         id="token"
         type="password"
@@ -60,7 +60,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
         keeps its tokens in <code>.nightshift/run.json</code>, or for a site in <code>.nightshift-site/run.json</code>.
         Tokens of agents and alert senders cannot sign in.
       </p>
-    </Form>
+    </PageForm>
   )
 }
 

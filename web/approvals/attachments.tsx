@@ -5,7 +5,7 @@ import type { Attachment } from '../../domain/attachment.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
 import { Inert, inertText, TextBox } from '../inert.tsx'
-import { Warning } from './part.tsx'
+import { Warning } from '../marks.tsx'
 
 /**
  * Lists the attachments of the dry run for the person who decides, and those that were left out.

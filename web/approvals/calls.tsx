@@ -11,9 +11,9 @@ import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert, TextBox } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { useNow } from '../time.ts'
-import { CardPart } from './part.tsx'
 
 const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
   ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
@@ -42,8 +42,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
   const isGood = run.outcome === 'done' && verification?.outcome === 'held'
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
-    <section className="run" aria-labelledby="run-title">
-      <h2 id="run-title">{endedAt === null ? partTitles.running : partTitles.ran}</h2>
+    <Section className="run" id="run-title" title={endedAt === null ? partTitles.running : partTitles.ran}>
       <p className="wraps">
         <span role="status">
           <strong className={isGood ? 'tone-proved' : isBad ? 'tone-broken' : ''}>{formatRunOutcome(run)}</strong>{' '}
@@ -63,7 +62,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
           Checked afterwards: <Inert text={verification.text} />
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -91,7 +90,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
-    <CardPart title={partTitles.next}>
+    <Section title={partTitles.next}>
       <ul>
         {next.map((call) => (
           <Inert key={call.callId} as="li" text={capitalize(formatNextCall(call))} />
@@ -101,7 +100,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
         This approval covers none of these calls. Code judges each call right before the call runs, and asks people if
         needed.
       </p>
-    </CardPart>
+    </Section>
   )
 }
 
@@ -143,7 +142,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
   return (
-    <CardPart title={`The agent asks for ${all.length} actions at once`}>
+    <Section title={`The agent asks for ${all.length} actions at once`}>
       {card.open.length > 1 && (
         <p className="soft">
           You decide about the ticked actions; the others keep waiting. The actions run in this order. Code checks each
@@ -164,7 +163,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
           />
         ))}
       </ol>
-    </CardPart>
+    </Section>
   )
 }
 

@@ -18,15 +18,14 @@ import { Hypotheses } from '../incident/page.tsx'
 import { RowDrawer } from '../incident/row-drawer.tsx'
 import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert, inertText, TextLink } from '../inert.tsx'
-import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
-import { Failed, Heading, Loading } from '../page-frame.tsx'
+import { ApprovalMark, RiskMark, Sign, Warning } from '../marks.tsx'
+import { Failed, Heading, Loading, Section } from '../page-frame.tsx'
 import { StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
 import { DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
-import { CardPart, Warning } from './part.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
@@ -139,7 +138,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
     ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
     ...{ maxNamed: 0, deaths: approval.deaths },
   }).map((section) => (
-    <CardPart
+    <Section
       key={section.name}
       title={section.title}
       className={section.warns ? `${section.name} warns` : section.name}
@@ -152,7 +151,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
           <EvidenceList approval={approval} />
         </>
       )}
-    </CardPart>
+    </Section>
   ))
 }
 
@@ -194,8 +193,7 @@ function SameByCommand({ approval: { id, status, deaths } }: { approval: Approva
 function ExactArguments({ approval }: { approval: Approval }) {
   const { arguments: args, targets, actionDigest, tool } = approval
   return (
-    <section>
-      <h2>{partTitles.arguments}</h2>
+    <Section title={partTitles.arguments}>
       <details open={isReadExactly(approval)}>
         <summary>
           <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, the
@@ -205,7 +203,7 @@ function ExactArguments({ approval }: { approval: Approval }) {
         <p className="wraps">{formatTargets(targets)}</p>
         <p className="mono soft wraps">sha256 {actionDigest}</p>
       </details>
-    </section>
+    </Section>
   )
 }
 

@@ -13,7 +13,7 @@ import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { RiskMark } from '../marks.tsx'
-import { Confirm, Form } from '../page-frame.tsx'
+import { Confirm, PageForm, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
@@ -21,7 +21,6 @@ import { formatMoment, useNow } from '../time.ts'
 import { Approve, GrantFields } from './approve.tsx'
 import type { Card } from './calls.tsx'
 import { EditArguments } from './edit.tsx'
-import { CardPart } from './part.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 type Decided = ReturnType<typeof useDecision>
@@ -93,14 +92,14 @@ export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
     <>
-      <CardPart title="Edit">
+      <Section title="Edit">
         <EditArguments
           approval={approval}
           disabled={isOff}
           refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
           onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
         />
-      </CardPart>
+      </Section>
       <section>
         <h2 ref={approveHeading} tabIndex={-1}>
           Approve
@@ -341,7 +340,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
     onDeny({ category: kind, reason: text.trim() || categories[kind], askAgainAt })
   }
   return (
-    <Form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
+    <PageForm ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
       <h2 id="deny-title">Deny</h2>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>
@@ -380,7 +379,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <button type="submit">Deny</button>
         </div>
       </fieldset>
-    </Form>
+    </PageForm>
   )
 }
 

@@ -1,35 +1,32 @@
 import { useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { parseRehearsal, partTitles } from '../../domain/format-approval.ts'
+import { parseRehearsal, partTitles, type Rehearsal } from '../../domain/format-approval.ts'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert, TextBox } from '../inert.tsx'
-import { Form } from '../page-frame.tsx'
+import { Warning } from '../marks.tsx'
+import { PageForm, Section } from '../page-frame.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
 import { AttachmentList } from './attachments.tsx'
-import { CardPart, Warning } from './part.tsx'
 
 /** Shows the expected effects, which were found before approval was requested. */
 export function DryRun({ approval }: { approval: Approval }) {
   const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
-    <CardPart title={partTitles.dryRun}>
+    <Section title={partTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
       {!dryRun.possible && <Warning text="This action has no dry run, so nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
         <p className="soft">The dry run found no effect beyond the one in the title.</p>
       )}
-      {rehearsal && rehearsal.lines.length > 0 && (
-        // A part that was not tried counts against the call.
-        <TextBox label="What the dry run found" text={rehearsal.lines.join('\n')} />
-      )}
+      {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
-    </CardPart>
+    </Section>
   )
 }
 
@@ -63,6 +60,14 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
       Preview of what would have happened, {when}. <strong>This action was not done.</strong>
     </p>
   )
+}
+
+/**
+ * Shows the findings of the dry run, line by line. A part that was not tried counts against the
+ * call.
+ */
+function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
+  return lines.length > 0 && <TextBox label="What the dry run found" text={lines.join('\n')} />
 }
 
 type EditedCall = { args: Record<string, unknown>; reason: string }
@@ -113,7 +118,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
     requestAnimationFrame(() => opener.current?.focus())
   }
   return (
-    <Form className="stack" onSubmit={() => isReady && setArmed(true)}>
+    <PageForm className="stack" onSubmit={() => isReady && setArmed(true)}>
       <fieldset className="stack tight" disabled={disabled || armed}>
         <Fields
           schema={schema}
@@ -158,7 +163,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           </button>
         </div>
       )}
-    </Form>
+    </PageForm>
   )
 }
 

@@ -7,7 +7,7 @@ import { type Column, Pager, Table } from '../data-table.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
-import { Confirm, Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
+import { Confirm, Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
 import { navigate, usePlace } from '../router.tsx'
@@ -23,8 +23,7 @@ function Grants() {
   const items = grants.data?.items ?? []
   if (items.length === 0) return null
   return (
-    <section className="stack tight" aria-labelledby="grants-title">
-      <h2 id="grants-title">Standing grants</h2>
+    <Section className="stack tight" id="grants-title" title="Standing grants">
       <div className="sheet">
         <Table
           caption="Standing grants, newest first"
@@ -34,7 +33,7 @@ function Grants() {
           toRowProps={(grant) => ({ className: getEnd(grant, now) ? 'soft' : '' })}
         />
       </div>
-    </section>
+    </Section>
   )
 }
 
@@ -140,12 +139,11 @@ export function ApprovalsPage({ title }: { title: string }) {
       <PushDevices />
       <Grants />
       {earlier.length > 0 && (
-        <section className="stack tight">
-          <h2>Earlier</h2>
+        <Section className="stack tight" title="Earlier">
           <div className="sheet">
             <ApprovalTable items={earlier} current={current} caption="Earlier approvals, newest first" />
           </div>
-        </section>
+        </Section>
       )}
       <Pager place={place} next={all.data?.nextCursor ?? null} />
     </div>

@@ -6,7 +6,7 @@ import type { Trigger } from '../../domain/notification.ts'
 import type { DestinationKind } from '../../domain/route.ts'
 import { ask, readAgain } from '../api.ts'
 import { CheckField, Facet, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
-import { Failed, Form } from '../page-frame.tsx'
+import { Failed, PageForm } from '../page-frame.tsx'
 
 const kinds = [
   ['email', 'E-mail'],
@@ -138,7 +138,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
   })
   const fields = { draft, change, known: destination?.secrets ?? [], id: `destination-${destination?.name ?? 'new'}` }
   return (
-    <Form className="stack tight" onSubmit={() => mutate()}>
+    <PageForm className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">{destination ? 'Change it' : 'A new destination'}</legend>
         {refused && <p>{refused}</p>}
@@ -176,7 +176,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
           <button type="submit">Save</button>
         </div>
       </fieldset>
-    </Form>
+    </PageForm>
   )
 }
 

@@ -7,7 +7,7 @@ import { CopyCommand } from '../copy.tsx'
 import { type DiffLine, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Confirm, Failed, Form } from '../page-frame.tsx'
+import { Confirm, Failed, PageForm } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 import { invalidateSettings, type SettingView } from './query.ts'
 
@@ -38,7 +38,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
     onSettled: invalidateSettings,
   })
   return (
-    <Form className="stack tight" onSubmit={() => mutate()}>
+    <PageForm className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">Change it</legend>
         {refused && <p>{refused}</p>}
@@ -71,7 +71,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
           </details>
         )}
       </fieldset>
-    </Form>
+    </PageForm>
   )
 }
 

@@ -5,7 +5,7 @@ import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { AddressFacet, SearchField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
+import { Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
@@ -27,8 +27,7 @@ function Environment({ refused }: { refused: string | null }) {
   const items = environment.data?.items ?? []
   const groups = [...new Set(items.map(({ group }) => group))]
   return (
-    <section className="stack tight" aria-labelledby="environment">
-      <h2 id="environment">Environment</h2>
+    <Section className="stack tight" id="environment" title="Environment">
       <p className="soft small">
         The variables that the API process and the worker started with. A change needs a restart. Secrets show only
         whether they are set.
@@ -58,7 +57,7 @@ function Environment({ refused }: { refused: string | null }) {
           </details>
         )
       })}
-    </section>
+    </Section>
   )
 }
 
@@ -161,8 +160,7 @@ export function ConfigPage({ title }: { title: string }) {
 
 function UnknownKeys({ keys }: { keys: readonly string[] }) {
   return (
-    <section className="stack tight">
-      <h2>Stored keys without a setting</h2>
+    <Section className="stack tight" title="Stored keys without a setting">
       <p>These keys have no effect. Is a key mistyped?</p>
       <ul>
         {keys.map((key) => (
@@ -171,7 +169,7 @@ function UnknownKeys({ keys }: { keys: readonly string[] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 

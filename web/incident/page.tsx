@@ -11,7 +11,7 @@ import { toSentence } from '../../domain/say.ts'
 import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed, Form, Heading, Loading, QueryState } from '../page-frame.tsx'
+import { Failed, Heading, Loading, PageForm, QueryState, Section } from '../page-frame.tsx'
 import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { VerifyIncident } from '../verify.tsx'
 import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
@@ -173,14 +173,13 @@ function Report({ events }: { events: IncidentEvent[] }) {
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
   const { report } = handed.metadata
   return (
-    <section className="said stack tight report" aria-labelledby="report-title">
-      <h2 id="report-title">Escalation report</h2>
+    <Section className="said stack tight report" id="report-title" title="Escalation report">
       <Lists report={report} />
       <p className="soft small">
         <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}
         <RowLink seq={handed.seq}>row {handed.seq}</RowLink>
       </p>
-    </section>
+    </Section>
   )
 }
 
@@ -217,10 +216,9 @@ function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | nu
   const causes = foldHypotheses(events).filter(({ text }) => toSentence(text) !== shown)
   if (causes.length === 0) return null
   return (
-    <section className="stack tight" aria-labelledby="causes-title">
-      <h2 id="causes-title">Other hypotheses</h2>
+    <Section className="stack tight" id="causes-title" title="Other hypotheses">
       <Hypotheses causes={causes} />
-    </section>
+    </Section>
   )
 }
 
@@ -293,7 +291,7 @@ function Note({
     onSuccess: () => setText(''),
   })
   return (
-    <Form className="note stack" onSubmit={() => mutate()}>
+    <PageForm className="note stack" onSubmit={() => mutate()}>
       <TextArea
         id={name}
         label={label}
@@ -311,6 +309,6 @@ function Note({
           {button}
         </button>
       </div>
-    </Form>
+    </PageForm>
   )
 }

@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
@@ -10,7 +9,7 @@ import { alertDoubts } from '../../domain/unproven-end.ts'
 import { useAsk } from '../api.ts'
 import { FollowUpPresses, FollowUpState } from '../follow-up.tsx'
 import { Inert, TextLink } from '../inert.tsx'
-import { QueryState } from '../page-frame.tsx'
+import { QueryState, Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -30,14 +29,14 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
   const model = events.findLast((event) => event.kind === 'model_answered')
   return (
     <aside className="rail" aria-label="Around this incident">
-      <Part title="Owner">
+      <Section title="Owner">
         <p>{incident.owner ? <Inert text={incident.owner.name} /> : <span className="soft">nobody</span>}</p>
-      </Part>
+      </Section>
       <LeftToDo incident={incident} events={events} />
       {surroundings && surroundings.alerts.length > 0 && <AlertsNow alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
       {similar.length > 0 && (
-        <Part title="Similar">
+        <Section title="Similar">
           <ul>
             {similar.slice(0, named).map(({ id, title, closedAt }) => (
               <li key={id}>
@@ -48,16 +47,16 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
               </li>
             ))}
           </ul>
-        </Part>
+        </Section>
       )}
-      <Part title="Spent">
+      <Section title="Spent">
         <p>
           {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
           {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
           {formatSpan(spent.modelMs)} of model time
         </p>
         {model?.kind === 'model_answered' && <Inert as="p" className="soft" text={model.metadata.model} />}
-      </Part>
+      </Section>
     </aside>
   )
 }
@@ -71,7 +70,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
   })
   if (!isLeft) return null
   return (
-    <Part title="Follow-up">
+    <Section title="Follow-up">
       {found.data ? (
         <div className="stack tight">
           <p className="wraps">
@@ -86,16 +85,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
       ) : (
         <QueryState query={found} what="the follow-up" />
       )}
-    </Part>
-  )
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section>
-      <h2>{title}</h2>
-      {children}
-    </section>
+    </Section>
   )
 }
 
@@ -105,7 +95,7 @@ function AlertsNow({ alerts }: { alerts: Surroundings['alerts'] }) {
   const now = useNow()
   const firing = alerts.filter(({ status }) => status === 'firing').length
   return (
-    <Part title={firing > 0 ? `Alerts now, ${firing === 1 ? '1 fires' : `${firing} fire`}` : 'Alerts now'}>
+    <Section title={firing > 0 ? `Alerts now, ${firing === 1 ? '1 fires' : `${firing} fire`}` : 'Alerts now'}>
       <ul>
         {alerts.slice(0, named).map((alert) => {
           const { id, name, status, startsAt, endReason } = alert
@@ -126,7 +116,7 @@ function AlertsNow({ alerts }: { alerts: Surroundings['alerts'] }) {
           <Link href="?tab=alerts">{alerts.length - named} more</Link>
         </p>
       )}
-    </Part>
+    </Section>
   )
 }
 
@@ -134,7 +124,7 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
   const others = group.filter(({ id }) => id !== incident.id)
   if (others.length === 0) return null
   return (
-    <Part title={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}>
+    <Section title={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}>
       <ul>
         {others.slice(0, named).map(({ id, title }) => (
           <li key={id}>
@@ -147,6 +137,6 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
           <Link href={`/incidents?group=${incident.groupId}`}>{others.length - named} more</Link>
         </p>
       )}
-    </Part>
+    </Section>
   )
 }

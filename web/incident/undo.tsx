@@ -5,7 +5,7 @@ import type { ListedUndo, ShownUndo } from '../../domain/undo.ts'
 import { ask, readAgain, useAsk } from '../api.ts'
 import { CheckField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
-import { Confirm, QueryState } from '../page-frame.tsx'
+import { Confirm, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
 
@@ -25,12 +25,11 @@ export function Undos({ incident, events }: { incident: Incident; events: readon
   if (!hasWrites) return null
   if (!listed.data) return <QueryState query={listed} what="what can be undone" />
   return (
-    <section className="stack tight" aria-labelledby="undo-title">
-      <h2 id="undo-title">Undo</h2>
+    <Section className="stack tight" id="undo-title" title="Undo">
       {listed.data.items.map((write) => (
         <Write key={write.key} incidentId={incident.id} write={write} />
       ))}
-    </section>
+    </Section>
   )
 }
 

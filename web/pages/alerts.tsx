@@ -12,7 +12,7 @@ import { Exact, Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
 import { Fact, Mark } from '../marks.tsx'
-import { Confirm, Failed, Form, Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Confirm, Failed, Heading, Nothing, PageForm, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link, pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -41,7 +41,7 @@ function TryAlert() {
   return (
     <details className="try">
       <summary>Try a request body: see what Nightshift would do with it</summary>
-      <Form className="stack" onSubmit={() => mutate()}>
+      <PageForm className="stack" onSubmit={() => mutate()}>
         <SelectField label="Sender" value={dialect} options={toOptions(alertDialects)} onChange={setDialect} />
         <TextArea
           id="try-alert"
@@ -61,7 +61,7 @@ function TryAlert() {
         {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
         {data?.ignored !== undefined && <p>The request body contains no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
-      </Form>
+      </PageForm>
     </details>
   )
 }
@@ -140,8 +140,7 @@ function Expectations() {
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
   return (
-    <section className="stack tight expected" aria-labelledby="expected-title">
-      <h2 id="expected-title">Expected</h2>
+    <Section className="stack tight expected" id="expected-title" title="Expected">
       <div className="sheet">
         <ul className="things">
           {items.map((mark) => (
@@ -166,7 +165,7 @@ function Expectations() {
           ))}
         </ul>
       </div>
-    </section>
+    </Section>
   )
 }
 

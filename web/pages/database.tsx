@@ -8,7 +8,7 @@ import { type Column, Table } from '../data-table.tsx'
 import { Chart } from '../incident/chart.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
-import { Failed } from '../page-frame.tsx'
+import { Failed, Section } from '../page-frame.tsx'
 import { formatTimeOfDay } from '../time.ts'
 
 type Answer = DatabaseState & { samples: DatabaseSample[]; allowsStatements: boolean }
@@ -85,8 +85,7 @@ const maxDepth = 4
 function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
   return (
-    <section className="stack tight">
-      <h2>Who blocks whom</h2>
+    <Section className="stack tight" title="Who blocks whom">
       {blocking.map(({ root, blocks, tree }) => (
         <figure key={root?.pid ?? 'prepared'} className="blocking">
           <figcaption className="wraps">
@@ -114,7 +113,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
           </ol>
         </figure>
       ))}
-    </section>
+    </Section>
   )
 }
 
@@ -183,9 +182,8 @@ const columns: Column<DatabaseState['transactions'][number]>[] = [
 function LongTransactions({ items }: { items: DatabaseState['transactions'] }) {
   if (items.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Open for longer than 10 s</h2>
+    <Section className="stack tight" title="Open for longer than 10 s">
       <Table caption="Long transactions" items={items} columns={columns} toKey={({ pid }) => String(pid)} />
-    </section>
+    </Section>
   )
 }

@@ -3,7 +3,7 @@ import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
-import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { ResourceLink } from './resources.tsx'
@@ -102,8 +102,7 @@ function Job({ job }: { job: ShownJob }) {
 
 function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
   return (
-    <section className="stack tight">
-      <h2>Last runs</h2>
+    <Section className="stack tight" title="Last runs">
       {runs.length === 0 && <p className="soft">This job has not run yet.</p>}
       <ul className="things">
         {runs.map(({ key, status, startedAt, resource, incidentId, detail }) => (
@@ -115,6 +114,6 @@ function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }

@@ -3,6 +3,7 @@ import { formatCount, formatNumber } from '../../domain/format.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, TextBox } from '../inert.tsx'
 import { Mark, Sign } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 
 /** Shows the pods of a workload by state, and the containers of the worst one. */
@@ -43,10 +44,9 @@ const columns: Column<PodGroup>[] = [
 export function Pods({ groups }: { groups: PodGroup[] }) {
   if (groups.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Pods by state</h2>
+    <Section className="stack tight" title="Pods by state">
       <Table caption="Pods by state" items={groups} columns={columns} toKey={({ state }) => state} />
-    </section>
+    </Section>
   )
 }
 

@@ -9,12 +9,12 @@ import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Markdown } from '../markdown.tsx'
-import { Failed, Form, Heading, QueryState } from '../page-frame.tsx'
+import { Failed, Heading, PageForm, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
 import { formatBothZones, formatMoment } from '../time.ts'
 
-type Section = Postmortem['sections'][number]
+type ShownSection = Postmortem['sections'][number]
 const keyOf = (id: string) => ['postmortem', id]
 const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
 
@@ -65,7 +65,7 @@ export function PostmortemPage({ id }: { id: string }) {
   )
 }
 
-function SectionOf({ section, found }: { section: Section; found: Postmortem }) {
+function SectionOf({ section, found }: { section: ShownSection; found: Postmortem }) {
   const [isEdited, setEdited] = useState(false)
   const refused = useMissing('record')
   const { title, edited, sentences } = section
@@ -111,7 +111,7 @@ function SectionOf({ section, found }: { section: Section; found: Postmortem }) 
 }
 
 /** Shows sentences with links to their rows. The sentences of an attempt are below its name. */
-function Sentences({ sentences, incidentId }: { sentences: Section['sentences']; incidentId: string }) {
+function Sentences({ sentences, incidentId }: { sentences: ShownSection['sentences']; incidentId: string }) {
   if (sentences.length === 0) return <p className="soft">Nobody has edited this.</p>
   const groups = Map.groupBy(sentences, ({ attempt }) => attempt)
   return [...groups].map(([attempt, own]) => (
@@ -140,7 +140,7 @@ function RowLink({ seq, incidentId }: { seq: number; incidentId: string }) {
   )
 }
 
-type EditProps = { section: Section; found: Postmortem; close(): void }
+type EditProps = { section: ShownSection; found: Postmortem; close(): void }
 
 /**
  * Keeps the text after a reload, and after another person saved first: the newer text is then shown
@@ -172,7 +172,7 @@ function EditForm({
     },
   })
   return (
-    <Form className="note stack" onSubmit={() => write.mutate(text.trim())}>
+    <PageForm className="note stack" onSubmit={() => write.mutate(text.trim())}>
       <TextArea
         id={`edit-${section}`}
         label={`${title}, in Markdown`}
@@ -206,7 +206,7 @@ function EditForm({
           </button>
         )}
       </div>
-    </Form>
+    </PageForm>
   )
 }
 
@@ -231,8 +231,7 @@ function timeColumns(incidentId: string): Column<Moment>[] {
 
 function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem }) {
   return (
-    <section className="stack tight" aria-labelledby="times-title">
-      <h2 id="times-title">Timeline</h2>
+    <Section className="stack tight" id="times-title" title="Timeline">
       <div className="sheet">
         <Table
           caption="Rows that matter most, oldest first"
@@ -243,7 +242,7 @@ function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem
         />
       </div>
       {left > 0 && <p className="soft small">{formatNumber(left)} more are in the log.</p>}
-    </section>
+    </Section>
   )
 }
 

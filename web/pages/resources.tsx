@@ -11,7 +11,7 @@ import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { Resource as ResourceMark } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
-import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
+import { Failed, Heading, Loading, Nothing, Section } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { ClusterThing } from './cluster.tsx'
@@ -27,8 +27,7 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
   const { data, error } = changes
   const rest = data ? data.found - Math.min(data.items.length, maxShown) : 0
   return (
-    <section className="stack tight">
-      <h2>Changes of the last 7 days</h2>
+    <Section className="stack tight" title="Changes of the last 7 days">
       {error && <Failed error={error} isKept={data !== undefined} again={() => void changes.refetch()} />}
       {data && data.items.length === 0 && (
         <p className="soft">No change of this resource, or of what it needs, was reported.</p>
@@ -45,7 +44,7 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
           {rest} more: {spelled('nightshift changes list --resource')} has them.
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -206,8 +205,7 @@ function Resource({ resource }: { resource: ShownResource }) {
       <Acts acts={resource.acts} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
-      <section className="stack tight">
-        <h2>Sources</h2>
+      <Section className="stack tight" title="Sources">
         <ul className="things">
           {resource.said.map(({ source, seenAt, attributes }) => (
             <li key={source}>
@@ -220,7 +218,7 @@ function Resource({ resource }: { resource: ShownResource }) {
             </li>
           ))}
         </ul>
-      </section>
+      </Section>
     </article>
   )
 }
@@ -234,8 +232,7 @@ const isInCluster = ({ kind, said }: ShownResource): boolean =>
 function Acts({ acts }: Pick<ShownResource, 'acts'>) {
   if (acts.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Writes by people</h2>
+    <Section className="stack tight" title="Writes by people">
       <ul className="things">
         {acts.map(({ at, who, did, incidentId }) => (
           <li key={`${at} ${did}`} className="wraps">
@@ -244,14 +241,13 @@ function Acts({ acts }: Pick<ShownResource, 'acts'>) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 
 function Fires({ resource: { alerts, incidents } }: { resource: ShownResource }) {
   return (
-    <section className="stack tight">
-      <h2>Alerts and incidents</h2>
+    <Section className="stack tight" title="Alerts and incidents">
       {alerts.length + incidents.length === 0 && (
         <p className="soft">No alert fires on this resource, and no incident was about it.</p>
       )}
@@ -271,7 +267,7 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 
@@ -283,8 +279,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
     return `Sources disagree on what this resource ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
   })
   return (
-    <section className="stack tight">
-      <h2>Relations</h2>
+    <Section className="stack tight" title="Relations">
       {neighbours ? <p className="soft small">{sayVicinity(inertText(own), neighbours)}</p> : null}
       {said.map((text) => (
         <Inert key={text} as="p" className="wraps" text={text} />
@@ -296,7 +291,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 

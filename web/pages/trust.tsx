@@ -16,7 +16,7 @@ import { type Column, DataTable, Table } from '../data-table.tsx'
 import { Choice, ReasonField, useDraft } from '../fields.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact, TypeName } from '../marks.tsx'
-import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Confirm, Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
 import { StopKind, Stops } from '../stops.tsx'
@@ -140,8 +140,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
         <StopKind type={pair.type} tools={[pair.tool]} />
       </div>
       {steps.length > 0 && (
-        <section className="stack tight" aria-labelledby="steps-title">
-          <h2 id="steps-title">Who set it</h2>
+        <Section className="stack tight" id="steps-title" title="Who set it">
           <ul className="stack tight">
             {steps.map((step) => (
               <li key={step.at} className="wraps">
@@ -155,11 +154,10 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
               </li>
             ))}
           </ul>
-        </section>
+        </Section>
       )}
       {weeks.length > 0 && <Weeks weeks={weeks} />}
-      <section className="stack tight" aria-labelledby="calls-title">
-        <h2 id="calls-title">Newest calls</h2>
+      <Section className="stack tight" id="calls-title" title="Newest calls">
         <Table
           items={calls}
           caption="Newest calls"
@@ -167,7 +165,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
           toKey={({ incidentId, attempt, callId }) => `${incidentId} ${attempt} ${callId}`}
           none="The agent never proposed this write."
         />
-      </section>
+      </Section>
     </article>
   )
 }
@@ -182,8 +180,7 @@ const callColumns: Column<TrustCall>[] = [
 
 function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
   return (
-    <section className="stack tight" aria-labelledby="weeks-title">
-      <h2 id="weeks-title">Grades by people</h2>
+    <Section className="stack tight" id="weeks-title" title="Grades by people">
       <Table<PairHistory['weeks'][number]>
         items={weeks}
         caption="Grades by people, by week"
@@ -194,7 +191,7 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
         ]}
         toKey={({ week }) => week}
       />
-    </section>
+    </Section>
   )
 }
 
