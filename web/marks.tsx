@@ -228,6 +228,17 @@ export function Resource({ resource }: { resource: { kind: string; id: string } 
   )
 }
 
+/** Lists labels or attributes, each as code. */
+export function Labels({ texts }: { texts: string[] }) {
+  return (
+    <p className="labels">
+      {texts.map((text) => (
+        <Inert key={text} as="code" text={text} />
+      ))}
+    </p>
+  )
+}
+
 type FactProps = { name: string; className?: string; isWhole?: boolean; children: ReactNode }
 
 /**

@@ -19,7 +19,7 @@ import { RowDrawer } from '../incident/row-drawer.tsx'
 import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert, inertText, TextLink } from '../inert.tsx'
 import { ApprovalMark, RiskMark, Sign, Warning } from '../marks.tsx'
-import { Failed, Heading, Loading, Section } from '../page-frame.tsx'
+import { Heading, Loading, QueryState, Section } from '../page-frame.tsx'
 import { StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
@@ -35,9 +35,7 @@ export function ApprovalPage({ id }: { id: string }) {
   return (
     <>
       {!approval.data && <Heading title="Approval" of={approvals} />}
-      {approval.error && (
-        <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
-      )}
+      <QueryState query={approval} what="the approval" />
       {approval.data && <ApprovalCard approval={approval.data} key={id} />}
     </>
   )

@@ -1,6 +1,7 @@
 import { useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { parseRehearsal, partTitles, type Rehearsal } from '../../domain/format-approval.ts'
+import { ChangedText } from '../config/edit.tsx'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert, TextBox } from '../inert.tsx'
@@ -230,17 +231,9 @@ export function Changes({ made }: { made: ValueChange[] }) {
       {made.map(({ path, from, to }) => (
         <li key={path} className="wraps">
           <Inert as="code" text={path || 'everything'} />{' '}
-          {from !== undefined && (
-            <del>
-              <span className="visually-hidden">was </span>
-              <Inert text={JSON.stringify(from)} />
-            </del>
-          )}{' '}
+          {from !== undefined && <ChangedText sign="-" text={JSON.stringify(from)} />}{' '}
           {to !== undefined ? (
-            <ins>
-              <span className="visually-hidden">becomes </span>
-              <Inert text={JSON.stringify(to)} />
-            </ins>
+            <ChangedText sign="+" text={JSON.stringify(to)} />
           ) : (
             <span className="soft">left out</span>
           )}

@@ -10,7 +10,7 @@ import { ApprovalMark, RiskMark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
-import { navigate, usePlace } from '../router.tsx'
+import { navigate, pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 
@@ -109,12 +109,9 @@ function getEnd({ revokedAt, usesLeft, expiresAt }: StandingGrant, now: number):
 /** Lists pending approvals, the soonest to expire first, and below them the decided ones. */
 export function ApprovalsPage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
+  const search = pickSearch(place, ['cursor'], { limit: '30' })
   const pending = usePendingApprovals()
-  const all = useAsk<ListPage<Approval>>(
-    [...listKey, cursor],
-    `/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`,
-  )
+  const all = useAsk<ListPage<Approval>>([...listKey, search], `/approvals?${search}`)
   const waiting = listCards(pending.items)
   const known = new Set(pending.items.map(({ id }) => id))
   const earlier = (all.data?.items ?? []).filter(({ id }) => !known.has(id))

@@ -8,7 +8,7 @@ import { ask, readAgain } from '../api.ts'
 import { CheckField, Facet, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
 import { Failed, PageForm } from '../page-frame.tsx'
 
-const kinds = [
+export const destinationKinds = [
   ['email', 'E-mail'],
   ['pagerduty', 'PagerDuty'],
   ['teams', 'Microsoft Teams'],
@@ -155,7 +155,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
             <SelectField
               label="Kind"
               value={draft.kind}
-              options={kinds}
+              options={destinationKinds}
               onChange={(kind) => change({ kind, options: {}, secrets: {} })}
             />
           </>

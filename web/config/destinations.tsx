@@ -1,16 +1,13 @@
-import { useMutation } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import type { DestinationDelivery, ListedDestination } from '../../domain/destination.ts'
 import { formatMinute } from '../../domain/format.ts'
-import type { WebhookTest } from '../../domain/setting-row.ts'
 import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
-import { CopyCommand } from '../copy.tsx'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
-import { Confirm, Failed, QueryState } from '../page-frame.tsx'
+import { Confirm, QueryState } from '../page-frame.tsx'
 import { usePlace } from '../router.tsx'
-import { DestinationForm } from './destination-form.tsx'
-import { TestOutcome } from './tests.tsx'
+import { DestinationForm, destinationKinds } from './destination-form.tsx'
+import { SendTest } from './tests.tsx'
 
 /**
  * Lists destinations other than webhooks, Slack and browsers, with form, test and sent messages.
@@ -62,13 +59,6 @@ export function Destinations({ refused }: { refused: string | null }) {
   )
 }
 
-const kindWords: Record<ListedDestination['kind'], string> = {
-  webhook: 'Webhook',
-  pagerduty: 'PagerDuty',
-  teams: 'Microsoft Teams',
-  email: 'E-mail',
-}
-
 function DestinationRow({ destination, refused }: { destination: ListedDestination; refused: string | null }) {
   const { name, kind, address, enabled } = destination
   const id = `destination-${name}`
@@ -82,7 +72,7 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
       <div className="setting">
         <div>
           <Inert as="strong" text={name} />
-          <div className="soft small">{kindWords[kind] ?? kind}</div>
+          <div className="soft small">{destinationKinds.find(([each]) => each === kind)?.[1] ?? kind}</div>
         </div>
         <Inert as="div" className="wraps" text={address} />
         <div className="small wraps">
@@ -118,36 +108,22 @@ function describeRoute({ severities, types, triggers, hours, wakes }: ListedDest
   return parts.filter(Boolean).join('; ') || 'everything'
 }
 
-const reload = () => readAgain(['destinations'])
-
 function TestDestination({ name, refused }: { name: string; refused: string | null }) {
-  const { mutate, data, error, isPending } = useMutation({
-    mutationFn: () => ask<WebhookTest>(`/destinations/${name}/test`, { method: 'POST' }),
-  })
   const remove = async () => {
     await ask(`/destinations/${name}/remove`, { method: 'POST' })
-    await reload()
+    await readAgain(['destinations'])
   }
   return (
-    <div className="stack tight">
-      <div className="row">
-        <button
-          type="button"
-          disabled={refused !== null || isPending}
-          title={refused ?? undefined}
-          onClick={() => mutate()}
-        >
-          Send a test message
-          <span className="visually-hidden"> to {inertText(name)}</span>
-        </button>
-        <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
-          <p>Waiting messages to this destination are dropped. Sent messages stay listed with their incidents.</p>
-        </Confirm>
-        <div role="status">{isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />}</div>
-      </div>
-      {error !== null && <Failed error={error} />}
-      <CopyCommand command={`nightshift destinations test ${name}`} label="the command" />
-    </div>
+    <SendTest
+      to={inertText(name)}
+      path={`/destinations/${name}/test`}
+      refused={refused}
+      command={`nightshift destinations test ${name}`}
+    >
+      <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
+        <p>Waiting messages to this destination are dropped. Sent messages stay listed with their incidents.</p>
+      </Confirm>
+    </SendTest>
   )
 }
 

@@ -124,7 +124,7 @@ function Change({ from, to }: { from: string | null; to: string | null }) {
   )
 }
 
-function ChangedText({ sign, text }: DiffLine) {
+export function ChangedText({ sign, text }: DiffLine) {
   if (sign === ' ') return <Inert text={text} />
   const Element = sign === '-' ? 'del' : 'ins'
   return (

@@ -41,14 +41,14 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']
 
 /** Asks a person for the outcome. Nothing is preselected. */
-function Resolve({ incident, refused }: EndingProps) {
+function Resolve(props: EndingProps) {
+  const { incident } = props
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
   const options = outcomes.map((each) => [each, outcomeWords[each]] as const)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Resolve"
       path="resolve"
       title="Close this incident as resolved"
@@ -67,7 +67,8 @@ function Resolve({ incident, refused }: EndingProps) {
 
 const categoryOptions = [['', 'not said'], ...Object.entries(categoryWords)] as [EscalationCategory | '', string][]
 
-function Escalate({ incident, refused }: EndingProps) {
+function Escalate(props: EndingProps) {
+  const { incident } = props
   const [text, setText] = useDraft(`escalation of ${incident.id}`)
   const [next, setNext] = useDraft(`next step of ${incident.id}`)
   const [category, setCategory] = useState<EscalationCategory | ''>('')
@@ -77,14 +78,7 @@ function Escalate({ incident, refused }: EndingProps) {
     ...(next.trim() && { next_step: next.trim() }),
   })
   return (
-    <ActionDialog
-      incident={incident}
-      refused={refused}
-      body={body}
-      button="Escalate"
-      path="escalate"
-      title="Escalate the incident"
-    >
+    <ActionDialog {...props} body={body} button="Escalate" path="escalate" title="Escalate the incident">
       <PersonText id="action-escalate" label="Why can the agent not continue?" value={text} onChange={setText} />
       <PersonText
         id="action-escalate-next"
@@ -99,14 +93,14 @@ function Escalate({ incident, refused }: EndingProps) {
   )
 }
 
-function Cancel({ incident, refused }: EndingProps) {
+function Cancel(props: EndingProps) {
+  const { incident } = props
   const [text, setText] = useDraft(`cancellation of ${incident.id}`)
   const [until, setUntil] = useState('')
   const iso = toIsoTime(until)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Cancel"
       path="cancel"
       title="Stop the investigation"
@@ -234,13 +228,13 @@ const verdicts = [
 ] as const
 
 /** Asks another person to review a write that an admin made alone. */
-function Review({ incident, refused }: EndingProps) {
+function Review(props: EndingProps) {
+  const { incident } = props
   const [verdict, setVerdict] = useState<ReviewVerdict | null>(null)
   const [text, setText] = useDraft(`review of ${incident.id}`)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Review"
       path="review"
       title="Review a write that one person did alone"

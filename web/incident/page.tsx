@@ -46,7 +46,7 @@ export function IncidentPage({ id }: { id: string }) {
     return (
       <>
         <Heading title="Incident" of={{ href: '/incidents', title: 'Incidents' }} />
-        <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
+        <QueryState query={incident} what="the incident" />
       </>
     )
   }

@@ -11,7 +11,7 @@ import { AlertDoubts } from '../incident/facts.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
-import { Fact, Mark } from '../marks.tsx'
+import { Fact, Labels, Mark } from '../marks.tsx'
 import { Confirm, Failed, Heading, Nothing, PageForm, QueryState, Section } from '../page-frame.tsx'
 import { useMissing } from '../permissions.ts'
 import { Link, pickSearch, usePlace } from '../router.tsx'
@@ -117,11 +117,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
               </Fact>
             )}
           </dl>
-          <p className="labels">
-            {alert.tried.map(({ label, name, result }) => (
-              <Inert key={`${label} ${name}`} as="code" text={`${label}=${name}: ${result}`} />
-            ))}
-          </p>
+          <Labels texts={alert.tried.map(({ label, name, result }) => `${label}=${name}: ${result}`)} />
         </li>
       ))}
     </ul>
@@ -269,11 +265,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         <AlertDoubts alert={alert} />
       </div>
       <AlertLinks links={alert.links} />
-      <p className="labels">
-        {Object.entries(labels).map(([name, value]) => (
-          <Inert key={name} as="code" text={`${name}=${value}`} />
-        ))}
-      </p>
+      <Labels texts={Object.entries(labels).map(([name, value]) => `${name}=${value}`)} />
       <details>
         <summary>Normalised and raw</summary>
         <div className="two-columns">

@@ -1,16 +1,16 @@
-import { type UseQueryResult, useQuery } from '@tanstack/react-query'
+import type { UseQueryResult } from '@tanstack/react-query'
 import { useState } from 'react'
 import { formatSpan } from '../../domain/format.ts'
 import type { Operator } from '../../domain/operator.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
-import { ask, type ListPage, readAgain } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { CheckField, ReasonField, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { rolesOfPeople } from '../permissions.ts'
-import { type PageLocation, usePlace } from '../router.tsx'
+import { type PageLocation, pickSearch, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -181,14 +181,8 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
 /** Lists people: the rights of each, when they were last seen, and how to change them. */
 export function PeoplePage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
-  const people = useQuery({
-    queryKey: ['people', cursor],
-    queryFn: ({ signal }) =>
-      ask<ListPage<Operator>>(`/operators?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, {
-        signal,
-      }),
-  })
+  const search = pickSearch(place, ['cursor'], { limit: '50' })
+  const people = useAsk<ListPage<Operator>>(['people', search], `/operators?${search}`)
   return (
     <>
       <Heading title={title} />

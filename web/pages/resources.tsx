@@ -9,9 +9,9 @@ import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
 import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
-import { Resource as ResourceMark } from '../marks.tsx'
+import { Labels, Resource as ResourceMark } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
-import { Failed, Heading, Loading, Nothing, Section } from '../page-frame.tsx'
+import { Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { ClusterThing } from './cluster.tsx'
@@ -172,9 +172,7 @@ export function ResourcePage({ id }: { id: string }) {
           <CopyButton text={name} label="the name of the resource" of="resource-name" />
         </div>
       </header>
-      {resource.error && (
-        <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />
-      )}
+      <QueryState query={resource} what="the resource" />
       {resource.data && <Resource resource={resource.data} />}
     </>
   )
@@ -210,11 +208,7 @@ function Resource({ resource }: { resource: ShownResource }) {
           {resource.said.map(({ source, seenAt, attributes }) => (
             <li key={source}>
               <Inert as="strong" text={source} /> <span className="soft small">{formatMoment(seenAt)}</span>
-              <p className="labels">
-                {Object.entries(attributes).map(([name, value]) => (
-                  <Inert key={name} as="code" text={`${name}=${value}`} />
-                ))}
-              </p>
+              <Labels texts={Object.entries(attributes).map(([name, value]) => `${name}=${value}`)} />
             </li>
           ))}
         </ul>

@@ -10,7 +10,7 @@ import { SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { allRoles, isOfPeople } from '../permissions.ts'
-import { type PageLocation, usePlace } from '../router.tsx'
+import { type PageLocation, pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const lifetimes = [
@@ -123,8 +123,8 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
 /** Lists tokens of people and machines, but never the secret tokens themselves. */
 export function TokensPage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
-  const tokens = useAsk<ListPage<ApiToken>>(['tokens', cursor], `/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`)
+  const search = pickSearch(place, ['cursor'], { limit: '50' })
+  const tokens = useAsk<ListPage<ApiToken>>(['tokens', search], `/tokens?${search}`)
   return (
     <>
       <Heading title={title} />
