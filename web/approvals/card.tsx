@@ -105,7 +105,7 @@ function CardHeader({ approval, incident }: HeaderProps) {
       <Heading title={capitalize(inertText(dryRun.summary))} of={approvals}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>
-      <p className="state">
+      <p className="state row">
         <RiskMark risk={risk} />
         <span className={reversible ? '' : 'strong'}>{formatReversible(reversible)}</span>
         <ApprovalMark status={status} />
@@ -218,7 +218,7 @@ function formatTargets(targets: Approval['targets']): string {
 function EvidenceList({ approval }: { approval: ApprovalDetail }) {
   const { incidentId, evidence } = approval
   return (
-    <ul className="evidence">
+    <ul className="stack tight evidence">
       {evidence.map((row) => (
         <li key={row.seq}>
           <RowLink className="chip" seq={row.seq}>

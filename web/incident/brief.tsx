@@ -101,7 +101,7 @@ export function DecisionSentence({
         <Inert text={capitalize(dryRun.summary)} />
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
-      <dl className="costs">
+      <dl className="stack tight costs">
         {sections.map(({ name, title, sentences, warns }) => (
           <div key={name} className={warns ? 'warns' : undefined}>
             <dt>{title}</dt>
