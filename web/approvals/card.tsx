@@ -101,7 +101,7 @@ type HeaderProps = { approval: ApprovalDetail; incident: DetailedIncident | null
 function CardHeader({ approval, incident }: HeaderProps) {
   const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
-    <header className="head">
+    <header className="head stack tight">
       <Heading title={capitalize(inertText(dryRun.summary))} of={approvals}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
-import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
+import type { ShownVariable } from '../../domain/setting-row.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { AddressFacet, SearchField, toOptions } from '../fields.tsx'
@@ -259,7 +259,11 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
         <div className="small">
           {locked ? `locked: ${environment} decides` : sources[effective?.source ?? 'default']}
           {effective?.source === 'environment' && !locked && <span className="soft"> ({environment})</span>}
-          {own && <LastChange stored={own} />}
+          {own && (
+            <p className="soft">
+              {formatMoment(own.updatedAt)} by <Inert text={own.updatedBy.replace(/^user:/, '')} />
+            </p>
+          )}
         </div>
         <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Close' : 'Change'}
@@ -287,12 +291,4 @@ function Value({ value, unit }: { value: unknown; unit: string | null }) {
     return <Inert text={formatWithUnit(value, unit)} />
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
   return <Inert className="mono" text={truncate(text, 120)} />
-}
-
-function LastChange({ stored }: { stored: StoredSetting }) {
-  return (
-    <p className="soft">
-      {formatMoment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
-    </p>
-  )
 }

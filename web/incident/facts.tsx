@@ -40,7 +40,7 @@ export function Details({ incident, surroundings, events }: Props) {
       <Run incident={incident} surroundings={surroundings} />
       <GivenRunbook events={events} />
       <Standing incident={incident} now={now} />
-      <Resolution incident={incident} />
+      {incident.resolution && <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
   )
@@ -102,11 +102,6 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
       <CopyCommand command={`nightshift incidents show ${incident.id}`} label="the command" />
     </Fact>
   )
-}
-
-function Resolution({ incident }: { incident: Incident }) {
-  if (!incident.resolution) return null
-  return <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>
 }
 
 /** Number of members of a group that are named. The list of incidents has all of them. */

@@ -178,7 +178,7 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
                 <Inert text={getText(event)} /> <RowLink seq={event.seq} />
               </p>
             ))}
-            <ul className="findings">
+            <ul className="findings stack tight">
               {calls.map((call) => (
                 <CallLine key={call.key} call={call} />
               ))}

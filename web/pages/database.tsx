@@ -87,7 +87,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   return (
     <Section className="stack tight" title="Who blocks whom">
       {blocking.map(({ root, blocks, tree }) => (
-        <figure key={root?.pid ?? 'prepared'} className="blocking">
+        <figure key={root?.pid ?? 'prepared'} className="blocking stack tight">
           <figcaption className="wraps">
             <Inert as="strong" text={root ? nameOf(root) : 'A prepared transaction'} /> blocks{' '}
             {formatCount(blocks, 'session')}

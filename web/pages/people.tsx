@@ -1,4 +1,3 @@
-import type { UseQueryResult } from '@tanstack/react-query'
 import { useState } from 'react'
 import { formatSpan } from '../../domain/format.ts'
 import type { Operator } from '../../domain/operator.ts'
@@ -10,7 +9,7 @@ import { CheckField, ReasonField, SelectField, TextArea, TextField, toOptions } 
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { rolesOfPeople } from '../permissions.ts'
-import { type PageLocation, pickSearch, usePlace } from '../router.tsx'
+import { pickSearch, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -183,35 +182,29 @@ export function PeoplePage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['cursor'], { limit: '50' })
   const people = useAsk<ListPage<Operator>>(['people', search], `/operators?${search}`)
+  const { data: session } = useSession()
+  const now = useNow()
   return (
     <>
       <Heading title={title} />
       <div className="stack">
-        <PeopleTable people={people} place={place} />
+        <DataTable
+          query={people}
+          what="users"
+          place={place}
+          directions={['← First', 'More →']}
+          above={
+            <div className="row">
+              <PersonForm button="Add a user" person={null} isSelf={false} />
+            </div>
+          }
+          caption="Users, by name"
+          columns={columnsAt(now, session?.name ?? '')}
+          toKey={({ id }) => id}
+          empty={<Nothing title="No users.">Add a user, then create a token for this user.</Nothing>}
+        />
       </div>
     </>
-  )
-}
-
-function PeopleTable({ people, place }: { people: UseQueryResult<ListPage<Operator>>; place: PageLocation }) {
-  const { data: session } = useSession()
-  const now = useNow()
-  return (
-    <DataTable
-      query={people}
-      what="users"
-      place={place}
-      directions={['← First', 'More →']}
-      above={
-        <div className="row">
-          <PersonForm button="Add a user" person={null} isSelf={false} />
-        </div>
-      }
-      caption="Users, by name"
-      columns={columnsAt(now, session?.name ?? '')}
-      toKey={({ id }) => id}
-      empty={<Nothing title="No users.">Add a user, then create a token for this user.</Nothing>}
-    />
   )
 }
 

@@ -1,4 +1,3 @@
-import type { UseQueryResult } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import type { ApiToken, NewApiToken } from '../../domain/api-token.ts'
 import { formatSpan } from '../../domain/format.ts'
@@ -10,7 +9,7 @@ import { SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { allRoles, isOfPeople } from '../permissions.ts'
-import { type PageLocation, pickSearch, usePlace } from '../router.tsx'
+import { pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const lifetimes = [
@@ -125,30 +124,24 @@ export function TokensPage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['cursor'], { limit: '50' })
   const tokens = useAsk<ListPage<ApiToken>>(['tokens', search], `/tokens?${search}`)
+  const now = useNow()
   return (
     <>
       <Heading title={title} />
       <div className="stack">
         <MintToken />
-        <TokenTable tokens={tokens} place={place} />
+        <DataTable
+          query={tokens}
+          what="tokens"
+          place={place}
+          caption="Tokens, newest first"
+          columns={columnsAt(now)}
+          toKey={({ id }) => id}
+          toRowProps={(token) => ({ className: getEnd(token, now) ? 'soft' : '' })}
+          empty={<Nothing title="No tokens.">Create one above.</Nothing>}
+        />
       </div>
     </>
-  )
-}
-
-function TokenTable({ tokens, place }: { tokens: UseQueryResult<ListPage<ApiToken>>; place: PageLocation }) {
-  const now = useNow()
-  return (
-    <DataTable
-      query={tokens}
-      what="tokens"
-      place={place}
-      caption="Tokens, newest first"
-      columns={columnsAt(now)}
-      toKey={({ id }) => id}
-      toRowProps={(token) => ({ className: getEnd(token, now) ? 'soft' : '' })}
-      empty={<Nothing title="No tokens.">Create one above.</Nothing>}
-    />
   )
 }
 
