@@ -1,5 +1,6 @@
 import { QueryCache, QueryClient, type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query'
-import { useEffect, useSyncExternalStore } from 'react'
+import { useEffect } from 'react'
+import { createSharedValue } from './shared-value.ts'
 
 type FieldError = { field: string | null; message: string }
 
@@ -70,7 +71,7 @@ async function lives(): Promise<boolean> {
 
 function noteSilence(): void {
   const asOf = Date.now() - askLifeAfterMs - livesWithinMs
-  if (!away) set({ why: 'The server did not answer within 5 s.', asOf })
+  if (!away.get()) away.set({ why: 'The server did not answer within 5 s.', asOf })
 }
 
 /**
@@ -172,33 +173,31 @@ export const queryClient: QueryClient = new QueryClient({
   },
 })
 
+/** Reads answers again that are shown, and the others when they are shown next. */
+export async function readAgain(...queryKeys: QueryKey[]): Promise<void> {
+  await Promise.all(queryKeys.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
+}
+
 /**
  * Whether the server responds, according to all requests. The page shows this state once, above the
  * data, which stays.
  */
-type Away = { why: string; asOf: number } | null
-
-const listeners = new Set<() => void>()
-let away: Away = null
+const away = createSharedValue<{ why: string; asOf: number } | null>(null)
+export const useAway = away.use
 let heardAt = Date.now()
 let isStreaming = false
-
-function set(next: Away): void {
-  away = next
-  for (const listener of listeners) listener()
-}
 
 /** Records that the server responded. */
 function noteAnswer(): void {
   heardAt = Date.now()
-  if (away) set(null)
+  if (away.get()) away.set(null)
 }
 
 /** Records that a request got no response. A refusal counts as a response. */
 function noteNoAnswer(error: unknown): void {
   if (!(error instanceof ApiRefusal) || (error.status !== 0 && error.status < 502)) return
   // Data that the stream still sends is current, even if requests fail.
-  if (!away) set({ why: error.message, asOf: isStreaming ? Date.now() : heardAt })
+  if (!away.get()) away.set({ why: error.message, asOf: isStreaming ? Date.now() : heardAt })
 }
 
 export function streaming(isOpen: boolean): void {
@@ -206,15 +205,5 @@ export function streaming(isOpen: boolean): void {
   const wasOpen = isStreaming
   isStreaming = isOpen
   if (isOpen) noteAnswer()
-  else if (wasOpen && !away) set({ why: 'The server does not answer.', asOf: heardAt })
-}
-
-export function useAway(): Away {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => away,
-  )
+  else if (wasOpen && !away.get()) away.set({ why: 'The server does not answer.', asOf: heardAt })
 }

@@ -68,28 +68,8 @@ export function DataList<T>({ children, ...props }: ListProps<T> & { children(it
 }
 
 /** Shows a list from the API as a table. */
-export function DataTable<T>({
-  caption,
-  className,
-  columns,
-  toKey,
-  toRowProps,
-  ...list
-}: ListProps<T> & TableProps<T>) {
-  return (
-    <DataList {...list} {...(className && { className })}>
-      {(items) => (
-        <Table
-          items={items}
-          caption={caption}
-          columns={columns}
-          toKey={toKey}
-          {...(className && { className })}
-          {...(toRowProps && { toRowProps })}
-        />
-      )}
-    </DataList>
-  )
+export function DataTable<T>(props: ListProps<T> & TableProps<T>) {
+  return <DataList {...props}>{(items) => <Table {...props} items={items} />}</DataList>
 }
 
 export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: T[]; none?: string }) {
@@ -183,13 +163,13 @@ const ofHeads = ['wide', 'pick', 'look', 'sev', 'what', 'now', 'owner', 'since',
 function Head<T>({ column: { head, isUnseen, className = '' } }: { column: Column<T> }) {
   const kept = head ? [...ofHeads, 'num'] : ofHeads
   const classes = className.split(' ').filter((each) => kept.includes(each))
-  const attributes = classes.length > 0 ? { className: classes.join(' ') } : {}
+  const own = classes.join(' ') || undefined
   return head ? (
-    <th scope="col" {...attributes}>
+    <th scope="col" className={own}>
       {isUnseen ? <span className="visually-hidden">{head}</span> : head}
     </th>
   ) : (
-    <td {...attributes} />
+    <td className={own} />
   )
 }
 

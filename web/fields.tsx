@@ -82,8 +82,15 @@ export function TextArea({ id, label, onChange, ...rest }: Labelled<TextareaHTML
   )
 }
 
+type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
+
+/** Asks for a text that other people read. */
+export function PersonText({ required = true, ...rest }: TextProps) {
+  return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
+}
+
 /** Asks for a reason, used where a change leaves a row that others read. */
-export function ReasonField(props: { id: string; label: string; value: string; onChange(value: string): void }) {
+export function ReasonField(props: Omit<TextProps, 'required'>) {
   return <TextField required minLength={3} maxLength={500} {...props} />
 }
 

@@ -1,13 +1,11 @@
 import { useState } from 'react'
 import { truncate } from '../domain/format.ts'
 import type { FollowUp } from '../domain/shift.ts'
-import { ask, queryClient } from './api.ts'
+import { ask, readAgain } from './api.ts'
 import { ReasonField, TextField, useDraft } from './fields.tsx'
-import { Inert, inertText } from './inert.tsx'
+import { Inert, inertText, TextLink } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
-import { missing } from './permissions.ts'
-import { Link } from './router.tsx'
-import { useSession } from './session.ts'
+import { useMissing } from './permissions.ts'
 
 type Props = { followUp: FollowUp }
 
@@ -16,10 +14,7 @@ export function FollowUpWords({ followUp }: Props) {
   const { incidentId, title } = followUp
   return (
     <>
-      <Link href={`/incidents/${incidentId}`}>
-        <Inert text={title} />
-      </Link>
-      , <FollowUpState followUp={followUp} />
+      <TextLink href={`/incidents/${incidentId}`} text={title} />, <FollowUpState followUp={followUp} />
     </>
   )
 }
@@ -54,17 +49,15 @@ export function FollowUpPresses({ followUp }: Props) {
 const labelOf = ({ title }: FollowUp) => `the follow-up of ${truncate(inertText(title), 80)}`
 
 /** Reads the lists of follow-ups and the incident's page again, whose log has one more row. */
-function readAgain(incidentId: string): void {
-  for (const queryKey of [['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId]])
-    void queryClient.invalidateQueries({ queryKey })
-}
+const readListsAgain = (incidentId: string) =>
+  void readAgain(['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId])
 
 /** The owner (a person, or a name for several people) and a day. */
 type Whose = { owner: string; group: string; dueOn: string }
 
 function Change({ followUp }: Props) {
   const { incidentId, dueOn } = followUp
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const asItIs = { owner: followUp.owner ?? '', group: followUp.group ?? '', dueOn }
   const [wish, setWish] = useState<Whose>(asItIs)
   const run = async () => {
@@ -78,9 +71,9 @@ function Change({ followUp }: Props) {
       button="Change"
       label={labelOf(followUp)}
       title="Who does this follow-up, and until when?"
-      refused={missing(session ?? null, 'manage_incident')}
+      refused={refused}
       onOpen={() => setWish(asItIs)}
-      run={() => run().finally(() => readAgain(incidentId))}
+      run={() => run().finally(() => readListsAgain(incidentId))}
     >
       <TextField
         id={field('owner')}
@@ -111,7 +104,7 @@ function Change({ followUp }: Props) {
 
 function Close({ followUp }: Props) {
   const { incidentId } = followUp
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const [note, setNote] = useDraft(`follow-up of ${incidentId}`)
   const run = async () => {
     await ask(`/follow-ups/${incidentId}/close`, { method: 'POST', body: { note: note.trim() } })
@@ -122,8 +115,8 @@ function Close({ followUp }: Props) {
       button="Close"
       label={labelOf(followUp)}
       title="What was done?"
-      refused={missing(session ?? null, 'manage_incident')}
-      run={() => run().finally(() => readAgain(incidentId))}
+      refused={refused}
+      run={() => run().finally(() => readListsAgain(incidentId))}
     >
       <ReasonField
         id={`${incidentId}-note`}

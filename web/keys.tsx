@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
+import { CheckField } from './fields.tsx'
 import { navigate } from './router.tsx'
 
 const key = 'nightshift.keys'
@@ -92,17 +93,15 @@ export function KeyHelp() {
             ))}
           </tbody>
         </table>
-        <label className="choice">
-          <input
-            type="checkbox"
-            checked={on}
-            onChange={(event) => {
-              switchKeys(event.target.checked)
-              setOn(event.target.checked)
-            }}
-          />
+        <CheckField
+          checked={on}
+          onChange={(isOn) => {
+            switchKeys(isOn)
+            setOn(isOn)
+          }}
+        >
           Single keys are shortcuts
-        </label>
+        </CheckField>
         <form method="dialog">
           <button type="submit">Close</button>
         </form>

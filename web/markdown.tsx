@@ -87,25 +87,13 @@ function Inline({ text }: { text: string }) {
 
 function marked(part: string): ReactNode {
   if (part.startsWith('`')) {
-    return (
-      <code>
-        <Inert text={part.slice(1, -1)} />
-      </code>
-    )
+    return <Inert as="code" text={part.slice(1, -1)} />
   }
   if (part.startsWith('**')) {
-    return (
-      <strong>
-        <Inert text={part.slice(2, -2)} />
-      </strong>
-    )
+    return <Inert as="strong" text={part.slice(2, -2)} />
   }
   if (part.startsWith('*')) {
-    return (
-      <em>
-        <Inert text={part.slice(1, -1)} />
-      </em>
-    )
+    return <Inert as="em" text={part.slice(1, -1)} />
   }
   const [, words = '', address = ''] = /^\[(.*)\]\((.*)\)$/.exec(part) ?? []
   return <Inert text={`${words} (${address})`} />

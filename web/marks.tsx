@@ -125,6 +125,15 @@ export function Sign({ shape }: { shape: MarkShape }) {
   )
 }
 
+/** Shows an important sentence with a shape and a word. Red is reserved for what is broken now. */
+export function Warning({ text }: { text: string }) {
+  return (
+    <p className="warning">
+      <Sign shape="triangle" /> <Inert text={text} />
+    </p>
+  )
+}
+
 type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
 /** Signs of severities, which differ by shape and word. Colour is reserved for actions. */
@@ -177,11 +186,7 @@ export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...
 export function RemarkList({ incident }: { incident: Incident }) {
   const said = remarks(incident)
   if (said.length === 0) return null
-  return (
-    <span className="remarks small">
-      <Inert text={said.join(', ')} />
-    </span>
-  )
+  return <Inert className="remarks small" text={said.join(', ')} />
 }
 
 export const ApprovalMark = ({ status }: { status: ApprovalStatus }) => <Mark {...approvalStatuses[status]} />
@@ -220,6 +225,17 @@ export function Resource({ resource }: { resource: { kind: string; id: string } 
         <Inert text={resource.id} />
       </span>
     </span>
+  )
+}
+
+/** Lists labels or attributes, each as code. */
+export function Labels({ texts }: { texts: string[] }) {
+  return (
+    <p className="labels">
+      {texts.map((text) => (
+        <Inert key={text} as="code" text={text} />
+      ))}
+    </p>
   )
 }
 

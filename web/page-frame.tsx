@@ -1,5 +1,6 @@
 import { type UseQueryResult, useMutation } from '@tanstack/react-query'
 import {
+  type ComponentProps,
   createContext,
   type FormEvent,
   type ReactNode,
@@ -154,6 +155,18 @@ export function Nothing({ title, children }: { title: string; children?: ReactNo
   )
 }
 
+type SectionProps = { title: ReactNode; id?: string; className?: string | undefined; children: ReactNode }
+
+/** Shows a section under its heading. A heading with an id names the section for screen readers. */
+export function Section({ title, id, className, children }: SectionProps) {
+  return (
+    <section className={className} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
 const askAgainMs = 5_000
 
 /** Shows how old the data is above a page whose server is away. No reload is needed. */
@@ -238,13 +251,9 @@ type DialogProps = {
 }
 
 function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }: DialogProps) {
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onSubmit()
-  }
   return (
     <dialog ref={dialog} aria-label={title}>
-      <form className="stack" onSubmit={submit}>
+      <PageForm className="stack" onSubmit={onSubmit}>
         <h2>{title}</h2>
         {children}
         {error !== null && <Failed error={error} />}
@@ -256,7 +265,16 @@ function FormDialog({ dialog, title, button, isBusy, error, onSubmit, children }
             {button}
           </button>
         </div>
-      </form>
+      </PageForm>
     </dialog>
   )
+}
+
+/** Shows a form that code sends, and not the browser. */
+export function PageForm({ onSubmit, ...rest }: Omit<ComponentProps<'form'>, 'onSubmit'> & { onSubmit(): void }) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSubmit()
+  }
+  return <form {...rest} onSubmit={submit} />
 }

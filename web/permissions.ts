@@ -1,5 +1,5 @@
 import type { Permission, PersonRole, Role } from '../domain/permissions.ts'
-import type { BrowserSession } from './session.ts'
+import { type BrowserSession, useSession } from './session.ts'
 
 /**
  * Returns why a person may not do something. Null for a permitted action. The server decides in the
@@ -10,6 +10,9 @@ export function missing(session: BrowserSession | null | undefined, permission: 
   if (session.permissions.includes(permission)) return null
   return `Your role (${session.role}) may not do this: it needs the permission ${permission}.`
 }
+
+/** Returns why the signed-in person may not do something. Null for a permitted action. */
+export const useMissing = (permission: Permission): string | null => missing(useSession().data, permission)
 
 /**
  * Every role, and whether people can have it. The list in the domain comes with zod, which a

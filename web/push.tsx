@@ -1,11 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { PushDevice } from '../domain/push.ts'
-import { ask, queryClient, useAsk } from './api.ts'
+import { ask, readAgain, useAsk } from './api.ts'
 import { Inert } from './inert.tsx'
-import { Failed } from './page-frame.tsx'
-import { missing } from './permissions.ts'
-import { useSession } from './session.ts'
+import { Failed, Section } from './page-frame.tsx'
+import { useMissing } from './permissions.ts'
 import { formatMoment } from './time.ts'
 
 /**
@@ -26,8 +25,7 @@ type PushState = { publicKey: string; devices: PushDevice[] }
 const isSupported = 'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis
 
 function usePush() {
-  const { data: session } = useSession()
-  const isDecider = missing(session ?? null, 'decide') === null
+  const isDecider = useMissing('decide') === null
   const known = useAsk<PushState>(pushKey, '/push', { enabled: isSupported && isDecider })
   const own = useQuery({
     queryKey: ['push', 'here'],
@@ -85,7 +83,7 @@ function nameBrowser(): string {
   return `${browser} on ${system}`
 }
 
-const refresh = () => queryClient.invalidateQueries({ queryKey: pushKey })
+const refresh = () => readAgain(pushKey)
 
 /**
  * Ends the notifications of this browser at sign-out, because another person may use this browser
@@ -133,8 +131,7 @@ export function PushDevices() {
   const on = useMutation({ mutationFn: turnOn, onSettled: refresh })
   if (!isDecider) return null
   return (
-    <section className="stack tight" aria-labelledby="push-title">
-      <h2 id="push-title">Notifications</h2>
+    <Section className="stack tight" id="push-title" title="Notifications">
       {!isSupported && (
         <p className="soft">
           This browser offers no web push here. Web push needs https, or a page opened on localhost.
@@ -159,7 +156,7 @@ export function PushDevices() {
         </p>
       )}
       {on.error !== null && <Failed error={on.error} />}
-    </section>
+    </Section>
   )
 }
 

@@ -1,7 +1,8 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useAsk } from './api.ts'
-import { Brand, Failed } from './page-frame.tsx'
+import { TextField } from './fields.tsx'
+import { Brand, Failed, PageForm } from './page-frame.tsx'
 import { navigate } from './router.tsx'
 import { signIn } from './session.ts'
 
@@ -39,20 +40,16 @@ export function SignInPage({ code }: { code: string | null }) {
 
 function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string): void }) {
   const [token, setToken] = useState('')
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onToken(token.trim())
-  }
   return (
-    <form onSubmit={submit}>
-      <label htmlFor="token">API token</label>
-      <input
+    <PageForm onSubmit={() => onToken(token.trim())}>
+      <TextField
         id="token"
         type="password"
+        label="API token"
         autoComplete="current-password"
         required
         value={token}
-        onChange={(event) => setToken(event.target.value)}
+        onChange={setToken}
       />
       <button type="submit" className="main" disabled={isBusy}>
         {isBusy ? 'Signing in…' : 'Sign in'}
@@ -63,7 +60,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
         keeps its tokens in <code>.nightshift/run.json</code>, or for a site in <code>.nightshift-site/run.json</code>.
         Tokens of agents and alert senders cannot sign in.
       </p>
-    </form>
+    </PageForm>
   )
 }
 

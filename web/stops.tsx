@@ -1,11 +1,10 @@
 import { useState } from 'react'
 import { describeStop, type KindStop, nameScope } from '../domain/stop.ts'
-import { ask, queryClient, useAsk } from './api.ts'
+import { ask, readAgain, useAsk } from './api.ts'
 import { Choice, ReasonField, toIsoTime, UntilField, useDraft } from './fields.tsx'
 import { Inert, inertText } from './inert.tsx'
 import { Confirm } from './page-frame.tsx'
-import { missing } from './permissions.ts'
-import { useSession } from './session.ts'
+import { useMissing } from './permissions.ts'
 
 const everyMs = 30_000
 
@@ -16,7 +15,7 @@ export function Stops() {
 }
 
 function Stopped({ stop }: { stop: KindStop }) {
-  const { data: session } = useSession()
+  const refused = useMissing('decide')
   const [reason, setReason] = useDraft(`resume ${stop.id}`)
   const run = async () => {
     await ask(`/stops/${stop.id}/resume`, { method: 'POST', body: { reason: reason.trim() } })
@@ -31,8 +30,8 @@ function Stopped({ stop }: { stop: KindStop }) {
         button="Resume"
         label={inertText(nameScope(stop))}
         title="Allow these writes again?"
-        refused={missing(session, 'decide')}
-        run={() => run().finally(readAgain)}
+        refused={refused}
+        run={() => run().finally(readAllAgain)}
       >
         <p className="soft wraps">Trust levels, grants and the policy apply again as before.</p>
         <ReasonField
@@ -46,17 +45,14 @@ function Stopped({ stop }: { stop: KindStop }) {
   )
 }
 
-const readAgain = () => {
-  for (const key of ['stops', 'trust', 'status', 'home', 'approvals'])
-    void queryClient.invalidateQueries({ queryKey: [key] })
-}
+const readAllAgain = () => void readAgain(['stops'], ['trust'], ['status'], ['home'], ['approvals'])
 
 type KindProps = { type: string; tools: readonly string[] }
 const everyWrite = ''
 
 /** Stops a kind of write for the complete site: by one of these tools, or by all. */
 export function StopKind({ type, tools }: KindProps) {
-  const { data: session } = useSession()
+  const refused = useMissing('decide')
   const [tool, setTool] = useState(tools[0] ?? everyWrite)
   const [until, setUntil] = useState('')
   const [reason, setReason] = useDraft(`stop of ${type}`)
@@ -71,8 +67,8 @@ export function StopKind({ type, tools }: KindProps) {
       button="Stop this kind"
       label={`of write in ${inertText(type)}`}
       title={`Stop this kind of write in all incidents of type ${inertText(type)}?`}
-      refused={missing(session, 'decide')}
-      run={() => run().finally(readAgain)}
+      refused={refused}
+      run={() => run().finally(readAllAgain)}
     >
       <p className="soft wraps">
         From now on the agent neither requests nor begins such a write. It records the write and continues its

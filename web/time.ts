@@ -1,14 +1,15 @@
 import { useSyncExternalStore } from 'react'
 import * as format from '../domain/format.ts'
+import { createSharedValue } from './shared-value.ts'
 
 /** Formats `01:45:40`, in the chosen zone. */
 export function formatTimeOfDay(iso: string): string {
-  return format.formatTimeOfDay(iso, chosen)
+  return format.formatTimeOfDay(iso, chosen.get())
 }
 
 /** Formats `2026-11-21 20:05:27 -05:00`, in the chosen zone. */
 export function formatMoment(iso: string): string {
-  return format.formatMoment(iso, chosen)
+  return format.formatMoment(iso, chosen.get())
 }
 
 /** Formats a time in the time zone of the person and in UTC, the zone of every log. */
@@ -19,25 +20,14 @@ export function formatBothZones(iso: string): string {
 export const zones: format.TimeZone[] = ['local', 'utc']
 
 const key = 'nightshift.times'
-const zoneListeners = new Set<() => void>()
 /** The zone of shown times: that of the person, unless they chose UTC in this browser. */
-let chosen: format.TimeZone = localStorage.getItem(key) === 'utc' ? 'utc' : 'local'
+const chosen = createSharedValue<format.TimeZone>(localStorage.getItem(key) === 'utc' ? 'utc' : 'local')
+export const useZone = chosen.use
 
 export function chooseZone(next: format.TimeZone): void {
-  chosen = next
   if (next === 'utc') localStorage.setItem(key, next)
   else localStorage.removeItem(key)
-  for (const listener of zoneListeners) listener()
-}
-
-export function useZone(): format.TimeZone {
-  return useSyncExternalStore(
-    (listener) => {
-      zoneListeners.add(listener)
-      return () => zoneListeners.delete(listener)
-    },
-    () => chosen,
-  )
+  chosen.set(next)
 }
 
 /** One clock for the complete page, so that ages and countdowns change together. */

@@ -7,7 +7,7 @@ import { formatNumber } from '../domain/format.ts'
 import { ask } from './api.ts'
 import { Inert } from './inert.tsx'
 import { spelled } from './own-command.ts'
-import { Failed } from './page-frame.tsx'
+import { Failed, Section } from './page-frame.tsx'
 
 type VerifiedPage = Findings & { events: number; nextCursor: string | null }
 
@@ -59,8 +59,7 @@ function Verify({ run, children }: Props) {
   const [done, tell] = useState('')
   const verify = useMutation({ mutationFn: () => run(tell), onMutate: () => tell('') })
   return (
-    <section className="stack tight verify" aria-labelledby="verify-title">
-      <h2 id="verify-title">Verify</h2>
+    <Section className="stack tight verify" id="verify-title" title="Verify">
       <p className="soft">{children}</p>
       <p>
         <button type="button" disabled={verify.isPending} onClick={() => verify.mutate()}>
@@ -72,7 +71,7 @@ function Verify({ run, children }: Props) {
         {verify.data && <Outcome verified={verify.data} />}
       </div>
       {verify.error && <Failed error={verify.error} again={() => verify.mutate()} />}
-    </section>
+    </Section>
   )
 }
 
@@ -95,10 +94,7 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
           <ul className="stack tight">
             {differences.map(({ subject, what }) => (
               <li key={`${subject} ${what}`} className="wraps">
-                <span className="mono small">
-                  <Inert text={subject} />
-                </span>
-                : <Inert text={what} />
+                <Inert className="mono small" text={subject} />: <Inert text={what} />
               </li>
             ))}
           </ul>

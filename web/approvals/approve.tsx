@@ -1,8 +1,9 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { type InputHTMLAttributes, type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
 import { formatHostToSay, hostsToSay } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
+import { CheckField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 
 type Props = {
@@ -29,14 +30,13 @@ export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }
       onYes={() => onApprove(isChosen ? grant : null, said)}
       onBack={onBack}
       more={toSay.map((host) => (
-        <label key={host} className="choice">
-          <input
-            type="checkbox"
-            checked={said.includes(host)}
-            onChange={({ target }) => setOff(target.checked ? [...said, host] : said.filter((each) => each !== host))}
-          />
+        <CheckField
+          key={host}
+          checked={said.includes(host)}
+          onChange={(isOff) => setOff(isOff ? [...said, host] : said.filter((each) => each !== host))}
+        >
           <Inert text={formatHostToSay(host)} />
-        </label>
+        </CheckField>
       ))}
     >
       <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
@@ -83,47 +83,42 @@ export function GrantFields({
   const { uses, hours } = wish ?? usual
   return (
     <fieldset className="stack tight" disabled={disabled}>
-      <label className="choice">
-        <input
-          type="checkbox"
-          checked={wish !== null}
-          disabled={refused !== null}
-          aria-describedby="grant-why"
-          onChange={(event) => onWish(event.target.checked ? usual : null)}
-        />
+      <CheckField
+        checked={wish !== null}
+        disabled={refused !== null}
+        aria-describedby="grant-why"
+        onChange={(isOn) => onWish(isOn ? usual : null)}
+      >
         Pre-approve identical actions
-      </label>
+      </CheckField>
       <p id="grant-why" className="soft">
         <Inert text={refused ?? 'The same arguments on the same state, in any incident. Revocable at any time.'} />
       </p>
       {wish && (
         <div className="row">
-          <label className="row">
-            Times
-            <input
-              type="number"
-              required
-              min={1}
-              max={20}
-              value={uses}
-              onChange={(event) => onWish({ hours, uses: event.target.valueAsNumber })}
-            />
-          </label>
-          <label className="row">
-            within hours
-            <input
-              type="number"
-              required
-              min={0.25}
-              max={8}
-              step={0.25}
-              value={hours}
-              onChange={(event) => onWish({ uses, hours: event.target.valueAsNumber })}
-            />
-          </label>
+          <NumberField label="Times" min={1} max={20} value={uses} onNumber={(next) => onWish({ hours, uses: next })} />
+          <NumberField
+            label="within hours"
+            min={0.25}
+            max={8}
+            step={0.25}
+            value={hours}
+            onNumber={(next) => onWish({ uses, hours: next })}
+          />
         </div>
       )}
     </fieldset>
+  )
+}
+
+type NumberProps = InputHTMLAttributes<HTMLInputElement> & { label: string; onNumber(number: number): void }
+
+function NumberField({ label, onNumber, ...rest }: NumberProps) {
+  return (
+    <label className="row">
+      {label}
+      <input type="number" required {...rest} onChange={({ target }) => onNumber(target.valueAsNumber)} />
+    </label>
   )
 }
 

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import { formatCount, withSpaces } from '../../domain/format.ts'
 import { Inert, inertText } from '../inert.tsx'
-import { Warning } from './part.tsx'
+import { Warning } from '../marks.tsx'
 
 /** The parts of a tool's argument schema that a field needs. */
 type FieldSchema = {

@@ -4,8 +4,8 @@ import type { Approval } from '../../domain/approval.ts'
 import type { Attachment } from '../../domain/attachment.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
-import { Inert, inertText } from '../inert.tsx'
-import { Warning } from './part.tsx'
+import { Inert, inertText, TextBox } from '../inert.tsx'
+import { Warning } from '../marks.tsx'
 
 /**
  * Lists the attachments of the dry run for the person who decides, and those that were left out.
@@ -18,10 +18,7 @@ export function AttachmentList({ approval: { id, dryRun } }: { approval: Approva
         // biome-ignore lint/suspicious/noArrayIndexKey: two may hold the same, and their order never changes
         <figure key={index} className="attachment stack tight">
           <figcaption className="wraps small">
-            <strong>
-              <Inert text={each.name} />
-            </strong>{' '}
-            <span className="soft">{formatAttachment(each)}</span>
+            <Inert as="strong" text={each.name} /> <span className="soft">{formatAttachment(each)}</span>
           </figcaption>
           {each.kind === 'png' ? <Picture approvalId={id} picture={each} /> : <Text approvalId={id} text={each} />}
         </figure>
@@ -63,12 +60,7 @@ function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
   const name = inertText(text.name)
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
-      <section className="exact" aria-label={name} tabIndex={0}>
-        <pre dir="ltr">
-          <Inert text={(isWhole && whole.data) || head} />
-        </pre>
-      </section>
+      <TextBox label={name} text={(isWhole && whole.data) || head} />
       {whole.isError && <Warning text="The rest cannot be read now." />}
       {hasMore && (
         <p>

@@ -5,14 +5,15 @@ import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
 import { formatNextCall, formatReversible, formatRunOutcome, partTitles } from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
-import { queryClient } from '../api.ts'
+import { readAgain } from '../api.ts'
+import { CheckField } from '../fields.tsx'
 import { RowLink } from '../incident/row-link.tsx'
-import { Exact, Inert } from '../inert.tsx'
+import { Exact, Inert, TextBox } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { useNow } from '../time.ts'
-import { CardPart } from './part.tsx'
 
 const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
   ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
@@ -21,8 +22,7 @@ const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
 /** Reads the card again when steps of its call become rows of the incident. */
 export function useRunNews(approvalId: string, incidentId: string | undefined): void {
   useLive((event) => {
-    if (event.incidentId === incidentId && runKinds.has(event.kind))
-      void queryClient.invalidateQueries({ queryKey: ['approval', approvalId] })
+    if (event.incidentId === incidentId && runKinds.has(event.kind)) void readAgain(['approval', approvalId])
   })
 }
 
@@ -42,8 +42,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
   const isGood = run.outcome === 'done' && verification?.outcome === 'held'
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
-    <section className="run" aria-labelledby="run-title">
-      <h2 id="run-title">{endedAt === null ? partTitles.running : partTitles.ran}</h2>
+    <Section className="run" id="run-title" title={endedAt === null ? partTitles.running : partTitles.ran}>
       <p className="wraps">
         <span role="status">
           <strong className={isGood ? 'tone-proved' : isBad ? 'tone-broken' : ''}>{formatRunOutcome(run)}</strong>{' '}
@@ -57,20 +56,13 @@ export function CallRunSteps({ run }: { run: CallRun }) {
         </span>
       </p>
       {steps.length > 0 && <RunSteps steps={steps} />}
-      {output.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-        <section className="exact" aria-label="The last lines of its output" tabIndex={0}>
-          <pre dir="ltr">
-            <Inert text={output.join('\n')} />
-          </pre>
-        </section>
-      )}
+      {output.length > 0 && <TextBox label="The last lines of its output" text={output.join('\n')} />}
       {verification && (
         <p className="wraps">
           Checked afterwards: <Inert text={verification.text} />
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -83,12 +75,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
             <Sign shape={stepSigns[state].shape} /> {state}
           </span>{' '}
           <span>
-            <Inert text={text} />{' '}
-            {state === 'failed' && (
-              <span className="soft">
-                <Inert text={detail} />
-              </span>
-            )}
+            <Inert text={text} /> {state === 'failed' && <Inert className="soft" text={detail} />}
           </span>
         </li>
       ))}
@@ -103,19 +90,17 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
-    <CardPart title={partTitles.next}>
+    <Section title={partTitles.next}>
       <ul>
         {next.map((call) => (
-          <li key={call.callId}>
-            <Inert text={capitalize(formatNextCall(call))} />
-          </li>
+          <Inert key={call.callId} as="li" text={capitalize(formatNextCall(call))} />
         ))}
       </ul>
       <p className="soft">
         This approval covers none of these calls. Code judges each call right before the call runs, and asks people if
         needed.
       </p>
-    </CardPart>
+    </Section>
   )
 }
 
@@ -157,7 +142,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
   return (
-    <CardPart title={`The agent asks for ${all.length} actions at once`}>
+    <Section title={`The agent asks for ${all.length} actions at once`}>
       {card.open.length > 1 && (
         <p className="soft">
           You decide about the ticked actions; the others keep waiting. The actions run in this order. Code checks each
@@ -178,7 +163,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
           />
         ))}
       </ol>
-    </CardPart>
+    </Section>
   )
 }
 
@@ -195,22 +180,16 @@ type RowProps = {
  * A critical call can be ticked only on its own card, where a person types the name of its target.
  */
 function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowProps) {
-  const what = <Inert text={capitalize(each.dryRun.summary)} />
+  const what = <Inert as="strong" className="wraps" text={capitalize(each.dryRun.summary)} />
   const isElsewhere = each.risk === 'critical' && !isThis
   return (
     <li>
       {isOpen && !isElsewhere ? (
-        <label className="choice">
-          <input
-            type="checkbox"
-            checked={isTicked}
-            disabled={isLocked}
-            onChange={(event) => onTick(event.target.checked)}
-          />
-          <strong className="wraps">{what}</strong>
-        </label>
+        <CheckField checked={isTicked} disabled={isLocked} onChange={onTick}>
+          {what}
+        </CheckField>
       ) : (
-        <strong className="wraps">{what}</strong>
+        what
       )}
       <p className="row">
         <RiskMark risk={each.risk} />
@@ -228,9 +207,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
         <details>
           <summary>Exact arguments, and the check afterwards</summary>
           <Exact value={each.arguments} label={`Exact arguments of ${each.id}`} />
-          <p className="wraps">
-            <Inert text={formatProof(each.dryRun.proof)} />
-          </p>
+          <Inert as="p" className="wraps" text={formatProof(each.dryRun.proof)} />
         </details>
       )}
     </li>

@@ -17,16 +17,15 @@ import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
 import { RowDrawer } from '../incident/row-drawer.tsx'
 import { RowLink } from '../incident/row-link.tsx'
-import { Exact, Inert, inertText } from '../inert.tsx'
-import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
-import { Failed, Heading, Loading } from '../page-frame.tsx'
+import { Exact, Inert, inertText, TextLink } from '../inert.tsx'
+import { ApprovalMark, RiskMark, Sign, Warning } from '../marks.tsx'
+import { Heading, Loading, QueryState, Section } from '../page-frame.tsx'
 import { StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
 import { DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
-import { CardPart, Warning } from './part.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
@@ -36,9 +35,7 @@ export function ApprovalPage({ id }: { id: string }) {
   return (
     <>
       {!approval.data && <Heading title="Approval" of={approvals} />}
-      {approval.error && (
-        <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
-      )}
+      <QueryState query={approval} what="the approval" />
       {approval.data && <ApprovalCard approval={approval.data} key={id} />}
     </>
   )
@@ -104,11 +101,11 @@ type HeaderProps = { approval: ApprovalDetail; incident: DetailedIncident | null
 function CardHeader({ approval, incident }: HeaderProps) {
   const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
-    <header className="head">
+    <header className="head stack tight">
       <Heading title={capitalize(inertText(dryRun.summary))} of={approvals}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>
-      <p className="state">
+      <p className="state row">
         <RiskMark risk={risk} />
         <span className={reversible ? '' : 'strong'}>{formatReversible(reversible)}</span>
         <ApprovalMark status={status} />
@@ -119,10 +116,7 @@ function CardHeader({ approval, incident }: HeaderProps) {
         )}
         {incident && (
           <span className="for">
-            for{' '}
-            <Link href={`/incidents/${incidentId}`}>
-              <Inert text={incident.title} />
-            </Link>
+            for <TextLink href={`/incidents/${incidentId}`} text={incident.title} />
           </span>
         )}
         {approval.together.length > 0 && <span>{formatAlsoAsked(approval.together.length)}</span>}
@@ -142,7 +136,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
     ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
     ...{ maxNamed: 0, deaths: approval.deaths },
   }).map((section) => (
-    <CardPart
+    <Section
       key={section.name}
       title={section.title}
       className={section.warns ? `${section.name} warns` : section.name}
@@ -155,7 +149,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
           <EvidenceList approval={approval} />
         </>
       )}
-    </CardPart>
+    </Section>
   ))
 }
 
@@ -168,9 +162,7 @@ function Sentences({ name, sentences, warns }: CardSection) {
     warns && name !== 'cost' ? (
       <Warning key={sentence} text={sentence} />
     ) : (
-      <p key={sentence} className="lines">
-        <Inert text={sentence} />
-      </p>
+      <Inert key={sentence} as="p" className="lines" text={sentence} />
     ),
   )
 }
@@ -199,8 +191,7 @@ function SameByCommand({ approval: { id, status, deaths } }: { approval: Approva
 function ExactArguments({ approval }: { approval: Approval }) {
   const { arguments: args, targets, actionDigest, tool } = approval
   return (
-    <section>
-      <h2>{partTitles.arguments}</h2>
+    <Section title={partTitles.arguments}>
       <details open={isReadExactly(approval)}>
         <summary>
           <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, the
@@ -210,7 +201,7 @@ function ExactArguments({ approval }: { approval: Approval }) {
         <p className="wraps">{formatTargets(targets)}</p>
         <p className="mono soft wraps">sha256 {actionDigest}</p>
       </details>
-    </section>
+    </Section>
   )
 }
 
@@ -227,7 +218,7 @@ function formatTargets(targets: Approval['targets']): string {
 function EvidenceList({ approval }: { approval: ApprovalDetail }) {
   const { incidentId, evidence } = approval
   return (
-    <ul className="evidence">
+    <ul className="stack tight evidence">
       {evidence.map((row) => (
         <li key={row.seq}>
           <RowLink className="chip" seq={row.seq}>
@@ -249,9 +240,7 @@ function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evid
   return (
     <>
       <Inert text={tool ?? ''} /> about <Inert text={about.map(({ id }) => id).join(', ')} />{' '}
-      <span className="soft">
-        <Inert text={found} />
-      </span>
+      <Inert className="soft" text={found} />
     </>
   )
 }
@@ -305,11 +294,7 @@ function Decisions({ approval }: { approval: Approval }) {
             <span className="soft">
               {formatMoment(at)}, via {via}
             </span>
-            {reason && (
-              <p>
-                <Inert text={reason} />
-              </p>
-            )}
+            {reason && <Inert as="p" text={reason} />}
           </li>
         ))}
       </ul>

@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
+import { type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatApprovers, formatCost, formatOldLook, newestLookOf } from '../../domain/card-sections.ts'
 import { formatClock, nextTimeOfDay } from '../../domain/format.ts'
@@ -7,21 +7,20 @@ import { formatApprovalEnd, formatReversible } from '../../domain/format-approva
 import { formatDispute } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
-import { ApiRefusal, ask, queryClient, useAsk, useWatchedServer } from '../api.ts'
+import { ApiRefusal, ask, readAgain, useAsk, useWatchedServer } from '../api.ts'
 import { Radios, TextArea, TextField, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { RiskMark } from '../marks.tsx'
-import { Confirm } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Confirm, PageForm, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { Approve, GrantFields } from './approve.tsx'
 import type { Card } from './calls.tsx'
 import { EditArguments } from './edit.tsx'
-import { CardPart } from './part.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 type Decided = ReturnType<typeof useDecision>
@@ -47,7 +46,6 @@ type Deciding = {
 
 /** Prepares the decision. Null if nothing is left to decide. */
 export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
-  const { data: session } = useSession()
   const [draft] = useDraft(denialOf(approval))
   const [chosenBefore] = useDraft(categoryOf(approval))
   // A denial that is half written stays open, and so does one that a link opens.
@@ -57,7 +55,7 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
   const [grant, setGrant] = useState<GrantWish | null>(null)
   const grantForm = useRef<HTMLFormElement>(null)
   const approveHeading = useRef<HTMLHeadingElement>(null)
-  const lacking = missing(session, 'decide')
+  const lacking = useMissing('decide')
   const refused = lacking && `${lacking} You can read everything here.`
   useWatchedServer(open !== null)
   const setOpen = (next: Deciding['open']) => {
@@ -94,14 +92,14 @@ export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
     <>
-      <CardPart title="Edit">
+      <Section title="Edit">
         <EditArguments
           approval={approval}
           disabled={isOff}
           refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
           onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
         />
-      </CardPart>
+      </Section>
       <section>
         <h2 ref={approveHeading} tabIndex={-1}>
           Approve
@@ -211,9 +209,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
         <span className="left" title={`until ${formatMoment(approval.expiresAt)}`}>
           <strong className="countdown">{formatClock(left)}</strong> left
         </span>{' '}
-        <strong className="cost">
-          <Inert text={[...costs].join(' ')} />
-        </strong>
+        <Inert as="strong" className="cost" text={[...costs].join(' ')} />
       </p>
       <p className="small">
         <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}
@@ -285,8 +281,8 @@ function RequestAgain({ incidentId }: { incidentId: string }) {
   const refused = getRefusal(surroundings.data ?? null, 'investigate')
   const run = async () => {
     await ask(`/incidents/${incidentId}/investigate`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['incident', incidentId] })
-    void queryClient.invalidateQueries({ queryKey: ['surroundings', incidentId] })
+    await readAgain(['incident', incidentId])
+    void readAgain(['surroundings', incidentId])
     navigate(`/incidents/${incidentId}`)
   }
   return (
@@ -337,15 +333,14 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   useEffect(() => {
     if (takesFocus) form.current?.querySelector('input')?.focus()
   }, [takesFocus])
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!kind) return
     const [hours, minutes] = again.split(':').map(Number)
     const askAgainAt = again ? nextTimeOfDay(hours ?? 0, minutes ?? 0, new Date()).toISOString() : null
     onDeny({ category: kind, reason: text.trim() || categories[kind], askAgainAt })
   }
   return (
-    <form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
+    <PageForm ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
       <h2 id="deny-title">Deny</h2>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>
@@ -384,7 +379,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <button type="submit">Deny</button>
         </div>
       </fieldset>
-    </form>
+    </PageForm>
   )
 }
 

@@ -1,22 +1,24 @@
-import { type FormEvent, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { parseRehearsal, partTitles, type Rehearsal } from '../../domain/format-approval.ts'
+import { ChangedText } from '../config/edit.tsx'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
-import { Exact, Inert } from '../inert.tsx'
+import { Exact, Inert, TextBox } from '../inert.tsx'
+import { Warning } from '../marks.tsx'
+import { PageForm, Section } from '../page-frame.tsx'
 import { PlanOfProposal } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
 import { AttachmentList } from './attachments.tsx'
-import { CardPart, Warning } from './part.tsx'
 
 /** Shows the expected effects, which were found before approval was requested. */
 export function DryRun({ approval }: { approval: Approval }) {
   const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
-    <CardPart title={partTitles.dryRun}>
+    <Section title={partTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
       {!dryRun.possible && <Warning text="This action has no dry run, so nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
@@ -25,7 +27,7 @@ export function DryRun({ approval }: { approval: Approval }) {
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
-    </CardPart>
+    </Section>
   )
 }
 
@@ -66,15 +68,7 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
  * call.
  */
 function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
-  if (lines.length === 0) return null
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label="What the dry run found" tabIndex={0}>
-      <pre dir="ltr">
-        <Inert text={lines.join('\n')} />
-      </pre>
-    </section>
-  )
+  return lines.length > 0 && <TextBox label="What the dry run found" text={lines.join('\n')} />
 }
 
 type EditedCall = { args: Record<string, unknown>; reason: string }
@@ -120,16 +114,12 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   const [sent, setSent] = useState('')
   const problems = parsed.ok && schema && !isRaw ? listFieldProblems(schema, parsed.value) : {}
   const isReady = parsed.ok && made.length > 0 && Object.keys(problems).length === 0
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    if (isReady) setArmed(true)
-  }
   const disarm = () => {
     setArmed(false)
     requestAnimationFrame(() => opener.current?.focus())
   }
   return (
-    <form className="stack" onSubmit={submit}>
+    <PageForm className="stack" onSubmit={() => isReady && setArmed(true)}>
       <fieldset className="stack tight" disabled={disabled || armed}>
         <Fields
           schema={schema}
@@ -174,7 +164,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           </button>
         </div>
       )}
-    </form>
+    </PageForm>
   )
 }
 
@@ -240,20 +230,10 @@ export function Changes({ made }: { made: ValueChange[] }) {
     <ul className="changes">
       {made.map(({ path, from, to }) => (
         <li key={path} className="wraps">
-          <code>
-            <Inert text={path || 'everything'} />
-          </code>{' '}
-          {from !== undefined && (
-            <del>
-              <span className="visually-hidden">was </span>
-              <Inert text={JSON.stringify(from)} />
-            </del>
-          )}{' '}
+          <Inert as="code" text={path || 'everything'} />{' '}
+          {from !== undefined && <ChangedText sign="-" text={JSON.stringify(from)} />}{' '}
           {to !== undefined ? (
-            <ins>
-              <span className="visually-hidden">becomes </span>
-              <Inert text={JSON.stringify(to)} />
-            </ins>
+            <ChangedText sign="+" text={JSON.stringify(to)} />
           ) : (
             <span className="soft">left out</span>
           )}

@@ -2,40 +2,38 @@ import type { Approval } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import type { StandingGrant } from '../../domain/grant.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, Pager, Table } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
 import { ApprovalMark, RiskMark } from '../marks.tsx'
-import { Confirm, Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Confirm, Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { PushDevices } from '../push.tsx'
-import { Link, navigate, usePlace } from '../router.tsx'
-import { useSession } from '../session.ts'
+import { navigate, pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 
 /** Lists standing grants, each with a button to end it. Empty if there are none. */
 function Grants() {
-  const { data: session } = useSession()
   const now = useNow()
+  const refused = useMissing('decide')
   const grants = useAsk<ListPage<StandingGrant>>(grantsKey, '/grants')
   if (grants.error) return <QueryState query={grants} what="standing grants" />
   const items = grants.data?.items ?? []
   if (items.length === 0) return null
   return (
-    <section className="stack tight" aria-labelledby="grants-title">
-      <h2 id="grants-title">Standing grants</h2>
+    <Section className="stack tight" id="grants-title" title="Standing grants">
       <div className="sheet">
         <Table
           caption="Standing grants, newest first"
           items={items}
-          columns={grantColumnsAt(now, missing(session, 'decide'))}
+          columns={grantColumnsAt(now, refused)}
           toKey={({ id }) => id}
           toRowProps={(grant) => ({ className: getEnd(grant, now) ? 'soft' : '' })}
         />
       </div>
-    </section>
+    </Section>
   )
 }
 
@@ -46,10 +44,8 @@ function grantColumnsAt(now: number, refused: string | null): Column<StandingGra
       className: 'wraps',
       cell: (grant) => (
         <>
-          <Link href={`/approvals/${grant.approvalId}`}>
-            <Inert text={grant.tool} />
-          </Link>{' '}
-          on <Inert text={formatTargets(grant)} />
+          <TextLink href={`/approvals/${grant.approvalId}`} text={grant.tool} /> on{' '}
+          <Inert text={formatTargets(grant)} />
         </>
       ),
     },
@@ -81,7 +77,7 @@ function Revoke({ grant, refused }: { grant: StandingGrant; refused: string | nu
   const on = formatTargets(grant)
   const revoke = async () => {
     await ask(`/grants/${id}/revoke`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: grantsKey })
+    await readAgain(grantsKey)
   }
   return (
     <Confirm
@@ -113,12 +109,9 @@ function getEnd({ revokedAt, usesLeft, expiresAt }: StandingGrant, now: number):
 /** Lists pending approvals, the soonest to expire first, and below them the decided ones. */
 export function ApprovalsPage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
+  const search = pickSearch(place, ['cursor'], { limit: '30' })
   const pending = usePendingApprovals()
-  const all = useAsk<ListPage<Approval>>(
-    [...listKey, cursor],
-    `/approvals?limit=30${cursor ? `&cursor=${cursor}` : ''}`,
-  )
+  const all = useAsk<ListPage<Approval>>([...listKey, search], `/approvals?${search}`)
   const waiting = listCards(pending.items)
   const known = new Set(pending.items.map(({ id }) => id))
   const earlier = (all.data?.items ?? []).filter(({ id }) => !known.has(id))
@@ -143,12 +136,11 @@ export function ApprovalsPage({ title }: { title: string }) {
       <PushDevices />
       <Grants />
       {earlier.length > 0 && (
-        <section className="stack tight">
-          <h2>Earlier</h2>
+        <Section className="stack tight" title="Earlier">
           <div className="sheet">
             <ApprovalTable items={earlier} current={current} caption="Earlier approvals, newest first" />
           </div>
-        </section>
+        </Section>
       )}
       <Pager place={place} next={all.data?.nextCursor ?? null} />
     </div>
@@ -189,15 +181,10 @@ function columnsAt(now: number): Column<Listed>[] {
       head: 'What',
       cell: ({ id, dryRun, tool, requestedAt, alsoAsked }) => (
         <>
-          <Link className="title" href={`/approvals/${id}`}>
-            <Inert text={dryRun.summary} />
-          </Link>
+          <TextLink className="title" href={`/approvals/${id}`} text={dryRun.summary} />
           {formatAlsoAsked(alsoAsked)}
           <div className="small soft">
-            <code>
-              <Inert text={tool} />
-            </code>{' '}
-            · requested {formatMoment(requestedAt)}
+            <Inert as="code" text={tool} /> · requested {formatMoment(requestedAt)}
           </div>
         </>
       ),

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import type { Approval, Decision } from '../../domain/approval.ts'
-import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { forgetDrafts } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 
@@ -21,13 +21,12 @@ export function usePendingApprovals() {
 
 /** Reads every list and card of approvals again after a row about an approval. */
 export function invalidateApprovals(): void {
-  for (const queryKey of [pendingKey, ['approval'], listKey, grantsKey])
-    void queryClient.invalidateQueries({ queryKey })
+  void readAgain(pendingKey, ['approval'], listKey, grantsKey)
 }
 
 /** Reads the lists and one card again after an action of this person on this approval. */
 export function invalidateApproval(id: string): void {
-  for (const queryKey of [['approval', id], pendingKey, listKey]) void queryClient.invalidateQueries({ queryKey })
+  void readAgain(['approval', id], pendingKey, listKey)
 }
 
 /** A decision: optional category and reason, changed arguments, and a standing grant. */

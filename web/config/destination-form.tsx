@@ -1,14 +1,14 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import type { ListedDestination } from '../../domain/destination.ts'
 import type { Severity } from '../../domain/incident.ts'
 import type { Trigger } from '../../domain/notification.ts'
 import type { DestinationKind } from '../../domain/route.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, readAgain } from '../api.ts'
 import { CheckField, Facet, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
-import { Failed } from '../page-frame.tsx'
+import { Failed, PageForm } from '../page-frame.tsx'
 
-const kinds = [
+export const destinationKinds = [
   ['email', 'E-mail'],
   ['pagerduty', 'PagerDuty'],
   ['teams', 'Microsoft Teams'],
@@ -132,17 +132,13 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
     mutationFn: () =>
       ask(`/destinations/${encodeURIComponent(draft.name.trim())}`, { method: 'PUT', body: toRequest(draft) }),
     onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: ['destinations'] })
+      await readAgain(['destinations'])
       onSaved()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   const fields = { draft, change, known: destination?.secrets ?? [], id: `destination-${destination?.name ?? 'new'}` }
   return (
-    <form className="stack tight" onSubmit={submit}>
+    <PageForm className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">{destination ? 'Change it' : 'A new destination'}</legend>
         {refused && <p>{refused}</p>}
@@ -159,7 +155,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
             <SelectField
               label="Kind"
               value={draft.kind}
-              options={kinds}
+              options={destinationKinds}
               onChange={(kind) => change({ kind, options: {}, secrets: {} })}
             />
           </>
@@ -180,7 +176,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
           <button type="submit">Save</button>
         </div>
       </fieldset>
-    </form>
+    </PageForm>
   )
 }
 
@@ -322,40 +318,25 @@ function RouteFields({ id, draft, change }: FieldsProps) {
         onChange={(types) => change({ types })}
       />
       <div className="row">
-        <HourField id={`${id}-from-hour`} label="From" value={draft.from} onChange={(from) => change({ from })} />
-        <HourField id={`${id}-to-hour`} label="to" value={draft.to} onChange={(to) => change({ to })} />
-        <label htmlFor={`${id}-zone`}>in</label>
-        <input
+        <TextField
+          {...hour}
+          id={`${id}-from-hour`}
+          label="From"
+          value={draft.from}
+          onChange={(from) => change({ from })}
+        />
+        <TextField {...hour} id={`${id}-to-hour`} label="to" value={draft.to} onChange={(to) => change({ to })} />
+        <TextField
           id={`${id}-zone`}
-          type="text"
+          label="in"
           placeholder="Europe/Oslo"
           value={draft.zone}
-          onChange={(event) => change({ zone: event.target.value })}
+          onChange={(zone) => change({ zone })}
         />
       </div>
     </fieldset>
   )
 }
 
-type HourProps = { id: string; label: string; value: string; onChange(value: string): void }
-
-/**
- * Shows a time as it is stored and displayed elsewhere, because the browser's own field may use a
- * 12-hour clock.
- */
-function HourField({ id, label, value, onChange }: HourProps) {
-  return (
-    <>
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        type="text"
-        size={5}
-        pattern="([01][0-9]|2[0-3]):[0-5][0-9]"
-        placeholder="22:00"
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-      />
-    </>
-  )
-}
+/** A time as a text, because the browser's own field may use a 12-hour clock. */
+const hour = { size: 5, pattern: '([01][0-9]|2[0-3]):[0-5][0-9]', placeholder: '22:00' }

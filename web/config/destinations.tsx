@@ -1,16 +1,13 @@
-import { useMutation } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import type { DestinationDelivery, ListedDestination } from '../../domain/destination.ts'
 import { formatMinute } from '../../domain/format.ts'
-import type { WebhookTest } from '../../domain/setting-row.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
-import { CopyCommand } from '../copy.tsx'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
-import { Confirm, Failed, QueryState } from '../page-frame.tsx'
-import { Link, usePlace } from '../router.tsx'
-import { DestinationForm } from './destination-form.tsx'
-import { TestOutcome } from './tests.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
+import { Confirm, QueryState } from '../page-frame.tsx'
+import { usePlace } from '../router.tsx'
+import { DestinationForm, destinationKinds } from './destination-form.tsx'
+import { SendTest } from './tests.tsx'
 
 /**
  * Lists destinations other than webhooks, Slack and browsers, with form, test and sent messages.
@@ -62,13 +59,6 @@ export function Destinations({ refused }: { refused: string | null }) {
   )
 }
 
-const kindWords: Record<ListedDestination['kind'], string> = {
-  webhook: 'Webhook',
-  pagerduty: 'PagerDuty',
-  teams: 'Microsoft Teams',
-  email: 'E-mail',
-}
-
 function DestinationRow({ destination, refused }: { destination: ListedDestination; refused: string | null }) {
   const { name, kind, address, enabled } = destination
   const id = `destination-${name}`
@@ -81,14 +71,10 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
     <li id={id} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <strong>
-            <Inert text={name} />
-          </strong>
-          <div className="soft small">{kindWords[kind] ?? kind}</div>
+          <Inert as="strong" text={name} />
+          <div className="soft small">{destinationKinds.find(([each]) => each === kind)?.[1] ?? kind}</div>
         </div>
-        <div className="wraps">
-          <Inert text={address} />
-        </div>
+        <Inert as="div" className="wraps" text={address} />
         <div className="small wraps">
           {!enabled && <strong>switched off; </strong>}
           <Inert text={describeRoute(destination.route)} />
@@ -122,36 +108,22 @@ function describeRoute({ severities, types, triggers, hours, wakes }: ListedDest
   return parts.filter(Boolean).join('; ') || 'everything'
 }
 
-const reload = () => queryClient.invalidateQueries({ queryKey: ['destinations'] })
-
 function TestDestination({ name, refused }: { name: string; refused: string | null }) {
-  const { mutate, data, error, isPending } = useMutation({
-    mutationFn: () => ask<WebhookTest>(`/destinations/${name}/test`, { method: 'POST' }),
-  })
   const remove = async () => {
     await ask(`/destinations/${name}/remove`, { method: 'POST' })
-    await reload()
+    await readAgain(['destinations'])
   }
   return (
-    <div className="stack tight">
-      <div className="row">
-        <button
-          type="button"
-          disabled={refused !== null || isPending}
-          title={refused ?? undefined}
-          onClick={() => mutate()}
-        >
-          Send a test message
-          <span className="visually-hidden"> to {inertText(name)}</span>
-        </button>
-        <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
-          <p>Waiting messages to this destination are dropped. Sent messages stay listed with their incidents.</p>
-        </Confirm>
-        <div role="status">{isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />}</div>
-      </div>
-      {error !== null && <Failed error={error} />}
-      <CopyCommand command={`nightshift destinations test ${name}`} label="the command" />
-    </div>
+    <SendTest
+      to={inertText(name)}
+      path={`/destinations/${name}/test`}
+      refused={refused}
+      command={`nightshift destinations test ${name}`}
+    >
+      <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
+        <p>Waiting messages to this destination are dropped. Sent messages stay listed with their incidents.</p>
+      </Confirm>
+    </SendTest>
   )
 }
 
@@ -162,7 +134,7 @@ const columns: Column<DestinationDelivery>[] = [
     className: 'wraps',
     cell: ({ trigger, title, incidentId }) => (
       <>
-        {trigger} <Link href={`/incidents/${incidentId}`}>{<Inert text={title || incidentId} />}</Link>
+        {trigger} <TextLink href={`/incidents/${incidentId}`} text={title || incidentId} />
       </>
     ),
   },

@@ -1,5 +1,5 @@
 import { useMutation, useQueries } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { truncate } from '../../domain/format.ts'
 import type { SettingRevision, StoredSetting } from '../../domain/setting-row.ts'
 import { ask, type ListPage } from '../api.ts'
@@ -7,7 +7,7 @@ import { CopyCommand } from '../copy.tsx'
 import { type DiffLine, lines } from '../differences.ts'
 import { ReasonField, TextArea, TextField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Confirm, Failed } from '../page-frame.tsx'
+import { Confirm, Failed, PageForm } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 import { invalidateSettings, type SettingView } from './query.ts'
 
@@ -37,12 +37,8 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
     },
     onSettled: invalidateSettings,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   return (
-    <form className="stack tight" onSubmit={submit}>
+    <PageForm className="stack tight" onSubmit={() => mutate()}>
       <fieldset className="stack tight" disabled={refused !== null || isPending}>
         <legend className="strong">Change it</legend>
         {refused && <p>{refused}</p>}
@@ -75,7 +71,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
           </details>
         )}
       </fieldset>
-    </form>
+    </PageForm>
   )
 }
 
@@ -128,7 +124,7 @@ function Change({ from, to }: { from: string | null; to: string | null }) {
   )
 }
 
-function ChangedText({ sign, text }: DiffLine) {
+export function ChangedText({ sign, text }: DiffLine) {
   if (sign === ' ') return <Inert text={text} />
   const Element = sign === '-' ? 'del' : 'ins'
   return (
@@ -189,11 +185,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
                 )}
               </div>
               <Change from={oldValue} to={newValue} />
-              {reason && (
-                <span>
-                  <Inert text={reason} />
-                </span>
-              )}
+              {reason && <Inert as="span" text={reason} />}
             </li>
           ))}
         </ol>
@@ -216,7 +208,6 @@ function RollBack({
   refused: string | null
 }) {
   const [reason, setReason] = useState('')
-  const id = `back-${now.key}-${to.version}`
   const put = async () => {
     await ask(`/config/${encodeURIComponent(now.key)}`, {
       method: 'PUT',
@@ -236,14 +227,13 @@ function RollBack({
         <code>{inertText(now.key)}</code>
       </p>
       <Change from={now.value} to={to.value} />
-      <label htmlFor={id}>Reason, for the history</label>
-      <input
-        id={id}
-        type="text"
+      <TextField
+        id={`back-${now.key}-${to.version}`}
+        label="Reason, for the history"
         maxLength={500}
         placeholder={`back to version ${to.version}`}
         value={reason}
-        onChange={(event) => setReason(event.target.value)}
+        onChange={setReason}
       />
     </Confirm>
   )

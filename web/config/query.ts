@@ -1,5 +1,5 @@
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
-import { type ListPage, queryClient, useAsk } from '../api.ts'
+import { type ListPage, readAgain, useAsk } from '../api.ts'
 
 /** One setting on the page: its value in force, and all stored values. */
 export type SettingView = {
@@ -29,9 +29,7 @@ export type SettingView = {
  * changed it first.
  */
 export function invalidateSettings(): void {
-  for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
-    void queryClient.invalidateQueries({ queryKey })
-  }
+  void readAgain(['config'], ['config-effective'], ['revisions'])
 }
 
 export function useSettings(type: string) {

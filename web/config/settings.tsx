@@ -1,14 +1,13 @@
 import { useEffect, useRef, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
-import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
+import type { ShownVariable } from '../../domain/setting-row.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { AddressFacet, SearchField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
 import { Destinations } from './destinations.tsx'
 import { EditSetting, History } from './edit.tsx'
@@ -28,8 +27,7 @@ function Environment({ refused }: { refused: string | null }) {
   const items = environment.data?.items ?? []
   const groups = [...new Set(items.map(({ group }) => group))]
   return (
-    <section className="stack tight" aria-labelledby="environment">
-      <h2 id="environment">Environment</h2>
+    <Section className="stack tight" id="environment" title="Environment">
       <p className="soft small">
         The variables that the API process and the worker started with. A change needs a restart. Secrets show only
         whether they are set.
@@ -59,7 +57,7 @@ function Environment({ refused }: { refused: string | null }) {
           </details>
         )
       })}
-    </section>
+    </Section>
   )
 }
 
@@ -70,9 +68,7 @@ const columns: Column<ShownVariable>[] = [
     cell: ({ name, description }) => (
       <>
         <code className="strong">{name}</code>
-        <div className="small soft">
-          <Inert text={description} />
-        </div>
+        <Inert as="div" className="small soft" text={description} />
       </>
     ),
   },
@@ -96,11 +92,7 @@ const columns: Column<ShownVariable>[] = [
 
 function Given({ value, state }: Pick<ShownVariable, 'value' | 'state'>) {
   if (value === null) return state === 'set' ? <strong>set</strong> : <span className="soft">not set</span>
-  return (
-    <span className="mono">
-      <Inert text={value} />
-    </span>
-  )
+  return <Inert className="mono" text={value} />
 }
 
 const froms: Record<ShownVariable['state'], string> = { set: 'environment', default: 'default', not_set: '–' }
@@ -108,10 +100,9 @@ const froms: Record<ShownVariable['state'], string> = { set: 'environment', defa
 /** Lists every setting with its value in force, its source, and how to change it. */
 export function ConfigPage({ title }: { title: string }) {
   const place = usePlace()
-  const { data: session } = useSession()
   const type = place.search.get('type') ?? ''
   const { settings, unknown, config, effective } = useSettings(type)
-  const refused = missing(session, 'write_config')
+  const refused = useMissing('write_config')
   const error = config.error ?? effective.error
   const target = settings?.find(({ name }) => place.hash === name || place.hash.startsWith(`${name}.`))?.name
   const field = useRef<HTMLInputElement>(null)
@@ -169,19 +160,16 @@ export function ConfigPage({ title }: { title: string }) {
 
 function UnknownKeys({ keys }: { keys: readonly string[] }) {
   return (
-    <section className="stack tight">
-      <h2>Stored keys without a setting</h2>
+    <Section className="stack tight" title="Stored keys without a setting">
       <p>These keys have no effect. Is a key mistyped?</p>
       <ul>
         {keys.map((key) => (
           <li key={key}>
-            <code>
-              <Inert text={key} />
-            </code>
+            <Inert as="code" text={key} />
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 
@@ -244,18 +232,14 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
     <li id={name} aria-current={isTarget ? 'true' : undefined}>
       <div className="setting">
         <div>
-          <strong>
-            <Inert text={label} />
-          </strong>
+          <Inert as="strong" text={label} />
           <div>
             <code className="soft small wraps">
               <Inert text={name} />
               {!setting.single && '.…'}
             </code>
           </div>
-          <p className="small">
-            <Inert text={description} />
-          </p>
+          <Inert as="p" className="small" text={description} />
         </div>
         <div className="wraps">
           <Value value={inForce} unit={unit} />
@@ -267,10 +251,7 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
           {effective?.problem && <p className="tone-broken small">Ignored: {effective.problem}</p>}
           {parts.map((part) => (
             <p key={part.key} className="small">
-              <code>
-                <Inert text={part.key.slice(name.length + 1)} />
-              </code>{' '}
-              <Value value={part.value} unit={unit} />
+              <Inert as="code" text={part.key.slice(name.length + 1)} /> <Value value={part.value} unit={unit} />
               {part.problem && <span className="tone-broken"> no effect: {part.problem}</span>}
             </p>
           ))}
@@ -278,7 +259,11 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
         <div className="small">
           {locked ? `locked: ${environment} decides` : sources[effective?.source ?? 'default']}
           {effective?.source === 'environment' && !locked && <span className="soft"> ({environment})</span>}
-          {own && <LastChange stored={own} />}
+          {own && (
+            <p className="soft">
+              {formatMoment(own.updatedAt)} by <Inert text={own.updatedBy.replace(/^user:/, '')} />
+            </p>
+          )}
         </div>
         <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Close' : 'Change'}
@@ -305,17 +290,5 @@ function Value({ value, unit }: { value: unknown; unit: string | null }) {
   if (unit !== null && (typeof value === 'number' || typeof value === 'string'))
     return <Inert text={formatWithUnit(value, unit)} />
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
-  return (
-    <span className="mono">
-      <Inert text={truncate(text, 120)} />
-    </span>
-  )
-}
-
-function LastChange({ stored }: { stored: StoredSetting }) {
-  return (
-    <p className="soft">
-      {formatMoment(stored.updatedAt)} by <Inert text={stored.updatedBy.replace(/^user:/, '')} />
-    </p>
-  )
+  return <Inert className="mono" text={truncate(text, 120)} />
 }

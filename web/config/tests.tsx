@@ -1,4 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import { formatSpan } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
 import type { WebhookTest } from '../../domain/setting-row.ts'
@@ -10,12 +11,30 @@ import { Mark } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
 import { useNow } from '../time.ts'
 
-/** Sends a test message to the address of a webhook, and shows the receiver's response. */
+/** Sends a test message to the address of a webhook. */
 export function TestWebhook({ setting, refused }: { setting: string; refused: string | null }) {
   const [, name = ''] = setting.split('.')
+  const command = `nightshift config test webhook.${name}`
+  return <SendTest to={`webhook.${name}`} path={`/webhooks/${name}/test`} refused={refused} command={command} saysWhy />
+}
+
+type TestProps = {
+  /** The name of the receiver, for screen readers. */
+  to: string
+  path: string
+  refused: string | null
+  command: string
+  /** True if the reason of a refusal is shown beside the button. */
+  saysWhy?: boolean
+  children?: ReactNode
+}
+
+/** Shows a button that sends a test message, the receiver's response, and the command for it. */
+export function SendTest({ to, path, refused, command, saysWhy = false, children }: TestProps) {
   const { mutate, data, error, isPending } = useMutation({
-    mutationFn: () => ask<WebhookTest>(`/webhooks/${name}/test`, { method: 'POST' }),
+    mutationFn: () => ask<WebhookTest>(path, { method: 'POST' }),
   })
+  const state = isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />
   return (
     <div className="stack tight">
       <div className="row">
@@ -26,14 +45,13 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
           onClick={() => mutate()}
         >
           Send a test message
-          <span className="visually-hidden"> to webhook.{name}</span>
+          <span className="visually-hidden"> to {to}</span>
         </button>
-        <div role="status">
-          {refused ?? (isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />)}
-        </div>
+        {children}
+        <div role="status">{(saysWhy && refused) || state}</div>
       </div>
       {error !== null && <Failed error={error} />}
-      <CopyCommand command={`nightshift config test webhook.${name}`} label="the command" />
+      <CopyCommand command={command} label="the command" />
     </div>
   )
 }
@@ -46,7 +64,7 @@ const looks = {
 } as const
 
 /** Shows a receiver's response to a test message. */
-export function TestOutcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
+function TestOutcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
   return (
     <span className="wraps">
       <Mark {...looks[outcome]} />: <Inert text={detail} />
@@ -77,10 +95,7 @@ export function TestModel() {
       <ul>
         {data?.items.map(({ name, server, model, passport }) => (
           <li key={name} className="wraps">
-            <strong>
-              <Inert text={name} />
-            </strong>{' '}
-            <Inert text={`${model} at ${server}`} />:{' '}
+            <Inert as="strong" text={name} /> <Inert text={`${model} at ${server}`} />:{' '}
             {passport ? (
               <>
                 <Inert text={describePassport(passport)} />

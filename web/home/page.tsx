@@ -4,7 +4,7 @@ import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Home } from '../../domain/incident-detail.ts'
 import type { Status } from '../../domain/status.ts'
 import { describeCounts } from '../../domain/status-words.ts'
-import { ask, queryClient, useAway } from '../api.ts'
+import { ask, readAgain, useAway } from '../api.ts'
 import { Facet } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
@@ -47,7 +47,7 @@ function useHome(span: Span) {
   useLive(() => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined
-      void queryClient.invalidateQueries({ queryKey: ['home'] })
+      void readAgain(['home'])
     }, settleMs)
   })
   useEffect(() => () => clearTimeout(timer.current), [])

@@ -3,16 +3,15 @@ import type { ReactNode } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import { describeNeed, describeWork, outcomeWords } from '../../domain/status-words.ts'
-import { ask, queryClient } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { ask, readAgain } from '../api.ts'
+import { Inert, TextLink } from '../inert.tsx'
 import { Axis, Bar, type BarProps } from '../lane.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Mark, Resource, SeverityMark, TypeName } from '../marks.tsx'
 import { Failed, Nothing } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { useMissing } from '../permissions.ts'
 import { PushOffer } from '../push.tsx'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
 type Row = { id: string; href: string }
@@ -195,11 +194,7 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
         }
       >
         <Mark shape="diamond" tone="act" word={<Inert text={describeNeed(line)} />} />
-        {isFirst && line.approval.cost && (
-          <p title={line.approval.cost}>
-            <Inert text={line.approval.cost} />
-          </p>
-        )}
+        {isFirst && line.approval.cost && <Inert as="p" title={line.approval.cost} text={line.approval.cost} />}
       </Line>
     )
   }
@@ -221,12 +216,11 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
  * undone.
  */
 function Take({ line }: { line: NeedLine }) {
-  const { data: session } = useSession()
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask(`/incidents/${line.incident.id}/take`, { method: 'POST' }),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ['home'] }),
+    onSettled: () => readAgain(['home']),
   })
-  const why = missing(session ?? null, 'manage_incident')
+  const why = useMissing('manage_incident')
   return (
     <>
       <button type="button" disabled={isPending || why !== null} title={why ?? undefined} onClick={() => mutate()}>
@@ -260,9 +254,7 @@ function Work({ line, current, window }: LaneProps<WorkLine>) {
             {count > 1 && investigating > 0 && (
               <>
                 ; first{' '}
-                <Link href={toIncident(line)}>
-                  <Inert text={incident.resource?.id ?? truncate(incident.title, 60)} />
-                </Link>
+                <TextLink href={toIncident(line)} text={incident.resource?.id ?? truncate(incident.title, 60)} />
               </>
             )}
             {live && (

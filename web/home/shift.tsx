@@ -1,7 +1,7 @@
 import type { ShiftView } from '../../domain/shift.ts'
 import { useAsk } from '../api.ts'
 import { FollowUpWords } from '../follow-up.tsx'
-import { Inert } from '../inert.tsx'
+import { TextLink } from '../inert.tsx'
 import { Link } from '../router.tsx'
 
 /** Number of follow-ups shown. The hand-over page shows the rest. */
@@ -15,9 +15,7 @@ export function ShiftLines() {
   return (
     <section className="stack tight" aria-label="Morning and follow-ups">
       <p className="small wraps">
-        <Link href="/shift">
-          <Inert text={shift.morning.title} />
-        </Link>
+        <TextLink href="/shift" text={shift.morning.title} />
       </p>
       {count > 0 && (
         <ul className="stack tight small" aria-label="Follow-ups">

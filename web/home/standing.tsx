@@ -1,10 +1,9 @@
 import { useState } from 'react'
 import type { SitePolicyState } from '../../domain/site-policy-state.ts'
-import { ask, queryClient, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
-import { useSession } from '../session.ts'
+import { useMissing } from '../permissions.ts'
 import { Stops } from '../stops.tsx'
 
 const everyMs = 60_000
@@ -24,7 +23,7 @@ export function StandingLines() {
  * are shown above the button.
  */
 function WaitingPolicy() {
-  const { data: session } = useSession()
+  const refused = useMissing('write_config')
   const policy = useAsk<SitePolicyState>(['policy'], '/policy', { refetchInterval: everyMs })
   const [shown, setShown] = useState<SitePolicyState['waiting']>(null)
   const waiting = policy.data?.waiting
@@ -45,9 +44,9 @@ function WaitingPolicy() {
         button="Accept"
         label="the policy that waits"
         title="Put this policy in force?"
-        refused={missing(session, 'write_config')}
+        refused={refused}
         onOpen={() => setShown(waiting)}
-        run={() => run().finally(() => void queryClient.invalidateQueries({ queryKey: ['policy'] }))}
+        run={() => run().finally(() => void readAgain(['policy']))}
       >
         <p className="soft wraps">
           <Inert text={place} />
@@ -56,9 +55,7 @@ function WaitingPolicy() {
         </p>
         <ul className="stack tight">
           {(shown ?? waiting).widens.map((each) => (
-            <li key={each} className="wraps">
-              <Inert text={each} />
-            </li>
+            <Inert key={each} as="li" className="wraps" text={each} />
           ))}
         </ul>
       </Confirm>

@@ -87,9 +87,7 @@ export function FirstSteps({ sight }: { sight: FirstSight }) {
               <Sign shape={step.isDone ? 'check' : 'ring'} /> {step.title}
               <span className="visually-hidden">{step.isDone ? ', done' : ', not yet'}</span>
             </h3>
-            <p>
-              <Inert text={step.says} />
-            </p>
+            <Inert as="p" text={step.says} />
             {!step.isDone && step.command && <CopyCommand command={step.command} label={step.command} />}
             {!step.isDone && step.page && (
               <p>

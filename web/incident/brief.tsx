@@ -15,7 +15,7 @@ import {
   nameOfCause,
   withItsAlert,
 } from '../../domain/status-words.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Fact, Mark, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
@@ -101,7 +101,7 @@ export function DecisionSentence({
         <Inert text={capitalize(dryRun.summary)} />
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
-      <dl className="costs">
+      <dl className="stack tight costs">
         {sections.map(({ name, title, sentences, warns }) => (
           <div key={name} className={warns ? 'warns' : undefined}>
             <dt>{title}</dt>
@@ -134,12 +134,7 @@ export function Answer(props: Props & { state: ResourceState | null; events: Inc
   return (
     <dl className="answer">
       <Fact name={nameOfCause(cause, incident.status)}>
-        <Sentence line={cause} />{' '}
-        {how && (
-          <span className="soft small">
-            <Inert text={how} />
-          </span>
-        )}
+        <Sentence line={cause} /> {how && <Inert className="soft small" text={how} />}
       </Fact>
       {ending?.kind === 'resolved' && incident.closedAt !== null && ending.metadata.claims.length > 0 && (
         <Fact name="Found">
@@ -214,10 +209,7 @@ const doneTones = {
 function Sentence({ line: { text, rows } }: { line: BriefLine }) {
   return (
     <>
-      <span className="wraps">
-        <Inert text={text} />
-      </span>{' '}
-      <RowLinks rows={rows} />
+      <Inert className="wraps" text={text} /> <RowLinks rows={rows} />
     </>
   )
 }
@@ -251,9 +243,7 @@ export function Attempts({ attempts }: Pick<ServedBrief, 'attempts'>) {
             <tr key={attempt}>
               <th scope="row">{attempt}</th>
               <td>{formatMoment(startedAt)}</td>
-              <td className="wraps">
-                <Inert text={outcome} />
-              </td>
+              <Inert as="td" className="wraps" text={outcome} />
               <td className="wraps">
                 <Sentence line={{ text: cause, rows }} />
               </td>
@@ -276,9 +266,7 @@ export function Similar({ similar }: Pick<ServedBrief, 'similar'>) {
         <li key={id} className="stack tight">
           <p className="row">
             <StatusMark status={status} />
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>
+            <TextLink href={`/incidents/${id}`} text={title} />
             <span className="soft small">{closedAt && formatMoment(closedAt)}</span>
           </p>
           <p className="wraps">

@@ -1,4 +1,4 @@
-import { type CSSProperties, type PointerEvent, useMemo, useSyncExternalStore } from 'react'
+import { type CSSProperties, type PointerEvent, useMemo } from 'react'
 import {
   type ChartMark,
   type ChartSeries,
@@ -14,6 +14,7 @@ import {
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { placeIn } from '../lane.tsx'
+import { createSharedValue } from '../shared-value.ts'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 
 /** `word` is the name of the limit, if it is not an alert's. */
@@ -58,9 +59,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
   return (
     <figure className={fires ? 'chart fires' : 'chart'}>
       <figcaption className="wraps">
-        <strong>
-          <Inert text={title} />
-        </strong>{' '}
+        <Inert as="strong" text={title} />{' '}
         <span className="soft small">
           {reading.unit && `${reading.unit} · `}
           {reading.stepSeconds !== null && `a point every ${reading.stepSeconds} s · `}
@@ -265,20 +264,4 @@ function listColumns(unit: string | null): Column<PlottedSeries>[] {
 }
 
 /** The moment that all charts of the page show. */
-let moment: number | null = null
-const listeners = new Set<() => void>()
-
-function setMoment(next: number | null): void {
-  moment = next
-  for (const listener of listeners) listener()
-}
-
-function useMoment(): number | null {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => moment,
-  )
-}
+const { set: setMoment, use: useMoment } = createSharedValue<number | null>(null)

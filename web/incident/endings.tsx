@@ -5,9 +5,9 @@ import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { trustLostType } from '../../domain/trust.ts'
-import { ask, queryClient } from '../api.ts'
+import { ask, readAgain } from '../api.ts'
 import { Dropdown } from '../dropdown.tsx'
-import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { Choice, forgetDrafts, PersonText, SelectField, toIsoTime, UntilField, useDraft } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { useSession } from '../session.ts'
@@ -28,10 +28,8 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
     forgetDrafts(incident.id)
-    for (const key of ['incident', 'brief', 'surroundings', 'events']) {
-      void queryClient.invalidateQueries({ queryKey: [key, incident.id] })
-    }
-    void queryClient.invalidateQueries({ queryKey: ['expectations'] })
+    const keys = ['incident', 'brief', 'surroundings', 'events'].map((key) => [key, incident.id])
+    void readAgain(...keys, ['expectations'])
   }
   return (
     <Confirm button={button} label="this incident" title={title} refused={refused} run={run}>
@@ -40,24 +38,17 @@ export function ActionDialog({ incident, refused, button, path, title, body, chi
   )
 }
 
-type TextProps = { id: string; label: string; value: string; required?: boolean; onChange(value: string): void }
-
-/** Asks for a text that other people read. */
-function PersonText({ required = true, ...rest }: TextProps) {
-  return <TextArea rows={3} required={required} minLength={3} maxLength={required ? 2000 : 1000} {...rest} />
-}
-
 const outcomes: Exclude<ResolveOutcome, 'expected'>[] = ['repaired', 'self_resolved', 'no_fault']
 
 /** Asks a person for the outcome. Nothing is preselected. */
-function Resolve({ incident, refused }: EndingProps) {
+function Resolve(props: EndingProps) {
+  const { incident } = props
   const [outcome, setOutcome] = useState<ResolveOutcome | null>(null)
   const [text, setText] = useDraft(`resolution of ${incident.id}`)
   const options = outcomes.map((each) => [each, outcomeWords[each]] as const)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Resolve"
       path="resolve"
       title="Close this incident as resolved"
@@ -76,7 +67,8 @@ function Resolve({ incident, refused }: EndingProps) {
 
 const categoryOptions = [['', 'not said'], ...Object.entries(categoryWords)] as [EscalationCategory | '', string][]
 
-function Escalate({ incident, refused }: EndingProps) {
+function Escalate(props: EndingProps) {
+  const { incident } = props
   const [text, setText] = useDraft(`escalation of ${incident.id}`)
   const [next, setNext] = useDraft(`next step of ${incident.id}`)
   const [category, setCategory] = useState<EscalationCategory | ''>('')
@@ -86,14 +78,7 @@ function Escalate({ incident, refused }: EndingProps) {
     ...(next.trim() && { next_step: next.trim() }),
   })
   return (
-    <ActionDialog
-      incident={incident}
-      refused={refused}
-      body={body}
-      button="Escalate"
-      path="escalate"
-      title="Escalate the incident"
-    >
+    <ActionDialog {...props} body={body} button="Escalate" path="escalate" title="Escalate the incident">
       <PersonText id="action-escalate" label="Why can the agent not continue?" value={text} onChange={setText} />
       <PersonText
         id="action-escalate-next"
@@ -108,14 +93,14 @@ function Escalate({ incident, refused }: EndingProps) {
   )
 }
 
-function Cancel({ incident, refused }: EndingProps) {
+function Cancel(props: EndingProps) {
+  const { incident } = props
   const [text, setText] = useDraft(`cancellation of ${incident.id}`)
   const [until, setUntil] = useState('')
   const iso = toIsoTime(until)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Cancel"
       path="cancel"
       title="Stop the investigation"
@@ -243,13 +228,13 @@ const verdicts = [
 ] as const
 
 /** Asks another person to review a write that an admin made alone. */
-function Review({ incident, refused }: EndingProps) {
+function Review(props: EndingProps) {
+  const { incident } = props
   const [verdict, setVerdict] = useState<ReviewVerdict | null>(null)
   const [text, setText] = useDraft(`review of ${incident.id}`)
   return (
     <ActionDialog
-      incident={incident}
-      refused={refused}
+      {...props}
       button="Review"
       path="review"
       title="Review a write that one person did alone"

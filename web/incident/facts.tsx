@@ -6,7 +6,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { describeClosure } from '../../domain/status-words.ts'
 import { alertDoubts, type DoubtedAlert } from '../../domain/unproven-end.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -40,7 +40,7 @@ export function Details({ incident, surroundings, events }: Props) {
       <Run incident={incident} surroundings={surroundings} />
       <GivenRunbook events={events} />
       <Standing incident={incident} now={now} />
-      <Resolution incident={incident} />
+      {incident.resolution && <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
     </dl>
   )
@@ -72,9 +72,7 @@ function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incid
   if (resource || !opened?.metadata.about) return null
   return (
     <Fact name="Resource">
-      <span className="wraps">
-        <Inert text={formatResourceSearch(opened.metadata.about)} />
-      </span>
+      <Inert className="wraps" text={formatResourceSearch(opened.metadata.about)} />
     </Fact>
   )
 }
@@ -106,11 +104,6 @@ function Run({ incident, surroundings }: { incident: Incident; surroundings: Sur
   )
 }
 
-function Resolution({ incident }: { incident: Incident }) {
-  if (!incident.resolution) return null
-  return <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>
-}
-
 /** Number of members of a group that are named. The list of incidents has all of them. */
 const namedOfGroup = 8
 
@@ -124,9 +117,7 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
           <li key={other.id} className="row">
             <StatusMark status={other.status} />
             {other.role === 'leader' && <span className="soft">leader</span>}
-            <Link href={`/incidents/${other.id}`}>
-              <Inert text={other.title} />
-            </Link>
+            <TextLink href={`/incidents/${other.id}`} text={other.title} />
           </li>
         ))}
         {others.length > namedOfGroup && (
@@ -148,28 +139,19 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
   return (
     <>
       {keptReason && (
-        <div className="whole">
-          <dt>Not investigated</dt>
-          <dd className="wraps">
-            <Inert text={keptReason} />
-          </dd>
-        </div>
+        <Fact name="Not investigated" className="wraps" isWhole>
+          <Inert text={keptReason} />
+        </Fact>
       )}
       {watchUntil && (
-        <div>
-          <dt>Watched</dt>
-          <dd>
-            {Date.parse(watchUntil) > now ? `the alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
-          </dd>
-        </div>
+        <Fact name="Watched">
+          {Date.parse(watchUntil) > now ? `the alert must end by ${formatMoment(watchUntil)}` : 'a check is due'}
+        </Fact>
       )}
       {previousId && (
-        <div>
-          <dt>Follows</dt>
-          <dd>
-            <Link href={`/incidents/${previousId}`}>the previous incident of this alert</Link>
-          </dd>
-        </div>
+        <Fact name="Follows">
+          <Link href={`/incidents/${previousId}`}>the previous incident of this alert</Link>
+        </Fact>
       )}
     </>
   )
@@ -180,11 +162,7 @@ const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
 /** Shows the reasons why the state of an alert is doubtful. */
 export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
-  return alertDoubts(alert).map((doubt) => (
-    <span key={doubt} className="tone-ink small">
-      <Inert text={doubt} />
-    </span>
-  ))
+  return alertDoubts(alert).map((doubt) => <Inert key={doubt} className="tone-ink small" text={doubt} />)
 }
 
 /** Lists the alerts of an incident, with links about each. */

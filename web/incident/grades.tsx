@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import type { Incident } from '../../domain/incident.ts'
 import {
   type CauseGrade,
@@ -9,12 +9,11 @@ import {
   shadowGrades,
   ungradedTypes,
 } from '../../domain/trust.ts'
-import { ask, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
 import { Resource } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
-import { useSession } from '../session.ts'
+import { useMissing } from '../permissions.ts'
 
 /** Asks for grades of the cause that the agent found and of its recorded writes, in one press. */
 export function Grades({ incident }: { incident: Incident }) {
@@ -69,9 +68,7 @@ function Shadow({ incidentId, card }: { incidentId: string; card: ShadowCard }) 
         {would === 'run' ? 'The agent would have done this without asking' : 'The agent would have asked to do this'}:{' '}
         <Inert text={tool} />
       </h2>
-      <p className="wraps">
-        <Inert text={summary ?? 'No dry run was made.'} />
-      </p>
+      <Inert as="p" className="wraps" text={summary ?? 'No dry run was made.'} />
       <p className="soft small wraps">
         In shadow mode nobody was asked and nothing ran. The risk is {risk}, on{' '}
         {targets.map((target, at) => (
@@ -107,15 +104,10 @@ type PressProps<G extends Grade> = {
 }
 
 function Presses<G extends Grade>({ incidentId, grades, words, given, by, toBody }: PressProps<G>) {
-  const client = useQueryClient()
-  const { data: session } = useSession()
-  const refused = missing(session, 'manage_incident')
+  const refused = useMissing('manage_incident')
   const { mutate, error, isPending } = useMutation({
     mutationFn: (verdict: G) => ask(`/incidents/${incidentId}/grade`, { method: 'POST', body: toBody(verdict) }),
-    onSettled: () => {
-      for (const key of ['incident', 'events', 'incident-trust'])
-        void client.invalidateQueries({ queryKey: [key, incidentId] })
-    },
+    onSettled: () => void readAgain(...['incident', 'events', 'incident-trust'].map((key) => [key, incidentId])),
   })
   return (
     <>

@@ -1,5 +1,4 @@
 import { useMutation } from '@tanstack/react-query'
-import type { FormEvent } from 'react'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { EscalationReport } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
@@ -12,7 +11,7 @@ import { toSentence } from '../../domain/say.ts'
 import { ask } from '../api.ts'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
+import { Failed, Heading, Loading, PageForm, QueryState, Section } from '../page-frame.tsx'
 import { Link, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { VerifyIncident } from '../verify.tsx'
 import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
@@ -47,7 +46,7 @@ export function IncidentPage({ id }: { id: string }) {
     return (
       <>
         <Heading title="Incident" of={{ href: '/incidents', title: 'Incidents' }} />
-        <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
+        <QueryState query={incident} what="the incident" />
       </>
     )
   }
@@ -174,14 +173,13 @@ function Report({ events }: { events: IncidentEvent[] }) {
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
   const { report } = handed.metadata
   return (
-    <section className="said stack tight report" aria-labelledby="report-title">
-      <h2 id="report-title">Escalation report</h2>
+    <Section className="said stack tight report" id="report-title" title="Escalation report">
       <Lists report={report} />
       <p className="soft small">
         <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}
         <RowLink seq={handed.seq}>row {handed.seq}</RowLink>
       </p>
-    </section>
+    </Section>
   )
 }
 
@@ -218,10 +216,9 @@ function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | nu
   const causes = foldHypotheses(events).filter(({ text }) => toSentence(text) !== shown)
   if (causes.length === 0) return null
   return (
-    <section className="stack tight" aria-labelledby="causes-title">
-      <h2 id="causes-title">Other hypotheses</h2>
+    <Section className="stack tight" id="causes-title" title="Other hypotheses">
       <Hypotheses causes={causes} />
-    </section>
+    </Section>
   )
 }
 
@@ -248,7 +245,7 @@ export function Hypotheses({ causes }: { causes: Hypothesis[] }) {
 
 const stateTones = { proposed: 'soft', supported: 'tone-proved', refuted: 'tone-ink' }
 
-type Form = {
+type Writing = {
   name: string
   label: string
   hint: string
@@ -257,7 +254,7 @@ type Form = {
   toBody(text: string): object
 }
 
-const noteForm: Form = {
+const noteForm: Writing = {
   name: 'note',
   label: 'Add a note',
   hint: 'The note stays in the log. The agent reads it only in a new investigation.',
@@ -266,7 +263,7 @@ const noteForm: Form = {
   toBody: (detail) => ({ action: 'commented', detail }),
 }
 
-const tellForm: Form = {
+const tellForm: Writing = {
   name: 'tell',
   label: 'Tell the agent',
   hint: 'The agent reads your message in its next turn. It is advice and approves nothing.',
@@ -287,18 +284,14 @@ function Note({
   toBody,
   incidentId,
   refused,
-}: Form & { incidentId: string; refused: string | null }) {
+}: Writing & { incidentId: string; refused: string | null }) {
   const [text, setText] = useDraft(`${name} on ${incidentId}`)
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => ask(`/incidents/${incidentId}/${path}`, { method: 'POST', body: toBody(text.trim()) }),
     onSuccess: () => setText(''),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutate()
-  }
   return (
-    <form className="note stack" onSubmit={submit}>
+    <PageForm className="note stack" onSubmit={() => mutate()}>
       <TextArea
         id={name}
         label={label}
@@ -316,6 +309,6 @@ function Note({
           {button}
         </button>
       </div>
-    </form>
+    </PageForm>
   )
 }

@@ -2,10 +2,11 @@ import type { ServedBrief } from '../../domain/brief.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { doneWords } from '../../domain/status-words.ts'
-import { TextArea, useDraft } from '../fields.tsx'
+import { PersonText, useDraft } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
 import { StatusMark } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { formatMoment, useNow } from '../time.ts'
 import { ActionDialog } from './endings.tsx'
 import { RowLinks } from './row-link.tsx'
@@ -31,8 +32,7 @@ export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident
   const { cause, done, spent } = brief
   const { resolution, status } = incident
   return (
-    <section className="said stack tight" aria-labelledby="answer-title">
-      <h2 id="answer-title">{status === 'resolved' ? 'Answer' : 'No answer yet'}</h2>
+    <Section className="said stack tight" id="answer-title" title={status === 'resolved' ? 'Answer' : 'No answer yet'}>
       {status === 'resolved' && resolution !== null && (
         <div className="wraps">
           <Markdown text={resolution} /> <RowLinks rows={cause.rows} />
@@ -55,7 +55,7 @@ export function QuestionAnswer({ incident, brief }: { incident: DetailedIncident
           {formatSpan(spent.modelMs)} of model time
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -79,16 +79,7 @@ export function QuestionActions({
         title="Answer the question"
         body={() => ({ outcome: 'answered', resolution: text.trim() })}
       >
-        <TextArea
-          id="action-answer"
-          label="The answer"
-          rows={3}
-          required
-          minLength={3}
-          maxLength={2000}
-          value={text}
-          onChange={setText}
-        />
+        <PersonText id="action-answer" label="The answer" value={text} onChange={setText} />
       </ActionDialog>
       <ActionDialog
         incident={incident}

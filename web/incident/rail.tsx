@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
@@ -9,8 +8,8 @@ import type { FollowUp } from '../../domain/shift.ts'
 import { alertDoubts } from '../../domain/unproven-end.ts'
 import { useAsk } from '../api.ts'
 import { FollowUpPresses, FollowUpState } from '../follow-up.tsx'
-import { Inert } from '../inert.tsx'
-import { QueryState } from '../page-frame.tsx'
+import { Inert, TextLink } from '../inert.tsx'
+import { QueryState, Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -30,40 +29,34 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
   const model = events.findLast((event) => event.kind === 'model_answered')
   return (
     <aside className="rail" aria-label="Around this incident">
-      <Part title="Owner">
+      <Section title="Owner">
         <p>{incident.owner ? <Inert text={incident.owner.name} /> : <span className="soft">nobody</span>}</p>
-      </Part>
+      </Section>
       <LeftToDo incident={incident} events={events} />
       {surroundings && surroundings.alerts.length > 0 && <AlertsNow alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
       {similar.length > 0 && (
-        <Part title="Similar">
+        <Section title="Similar">
           <ul>
             {similar.slice(0, named).map(({ id, title, closedAt }) => (
               <li key={id}>
-                <Link href={`/incidents/${id}`}>
-                  <Inert text={title} />
-                </Link>
+                <TextLink href={`/incidents/${id}`} text={title} />
                 <span title={closedAt ? formatMoment(closedAt) : undefined}>
                   {closedAt && formatMoment(closedAt).slice(5, 10)}
                 </span>
               </li>
             ))}
           </ul>
-        </Part>
+        </Section>
       )}
-      <Part title="Spent">
+      <Section title="Spent">
         <p>
           {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
           {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
           {formatSpan(spent.modelMs)} of model time
         </p>
-        {model?.kind === 'model_answered' && (
-          <p className="soft">
-            <Inert text={model.metadata.model} />
-          </p>
-        )}
-      </Part>
+        {model?.kind === 'model_answered' && <Inert as="p" className="soft" text={model.metadata.model} />}
+      </Section>
     </aside>
   )
 }
@@ -77,7 +70,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
   })
   if (!isLeft) return null
   return (
-    <Part title="Follow-up">
+    <Section title="Follow-up">
       {found.data ? (
         <div className="stack tight">
           <p className="wraps">
@@ -92,16 +85,7 @@ function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'inci
       ) : (
         <QueryState query={found} what="the follow-up" />
       )}
-    </Part>
-  )
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section>
-      <h2>{title}</h2>
-      {children}
-    </section>
+    </Section>
   )
 }
 
@@ -111,7 +95,7 @@ function AlertsNow({ alerts }: { alerts: Surroundings['alerts'] }) {
   const now = useNow()
   const firing = alerts.filter(({ status }) => status === 'firing').length
   return (
-    <Part title={firing > 0 ? `Alerts now, ${firing === 1 ? '1 fires' : `${firing} fire`}` : 'Alerts now'}>
+    <Section title={firing > 0 ? `Alerts now, ${firing === 1 ? '1 fires' : `${firing} fire`}` : 'Alerts now'}>
       <ul>
         {alerts.slice(0, named).map((alert) => {
           const { id, name, status, startsAt, endReason } = alert
@@ -132,7 +116,7 @@ function AlertsNow({ alerts }: { alerts: Surroundings['alerts'] }) {
           <Link href="?tab=alerts">{alerts.length - named} more</Link>
         </p>
       )}
-    </Part>
+    </Section>
   )
 }
 
@@ -140,13 +124,11 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
   const others = group.filter(({ id }) => id !== incident.id)
   if (others.length === 0) return null
   return (
-    <Part title={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}>
+    <Section title={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}>
       <ul>
         {others.slice(0, named).map(({ id, title }) => (
           <li key={id}>
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>
+            <TextLink href={`/incidents/${id}`} text={title} />
           </li>
         ))}
       </ul>
@@ -155,6 +137,6 @@ function Group({ incident, group }: { incident: Incident; group: Surroundings['g
           <Link href={`/incidents?group=${incident.groupId}`}>{others.length - named} more</Link>
         </p>
       )}
-    </Part>
+    </Section>
   )
 }

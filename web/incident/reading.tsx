@@ -7,7 +7,7 @@ import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { type ChartMark, type ChartSeries, findLimit, readSummary } from '../../domain/plot.ts'
 import { queryClient, useAsk } from '../api.ts'
-import { Inert } from '../inert.tsx'
+import { Inert, TextBox } from '../inert.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Fact } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
@@ -41,9 +41,7 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
         <Writes live={live} />
       ) : (
         <p>
-          <strong>
-            <Inert text={what} />
-          </strong>
+          <Inert as="strong" text={what} />
           {since !== null && <span className="soft"> · {formatSpan(now - since)}</span>}
           {turn && <span className="soft"> · {turn}</span>}
         </p>
@@ -72,9 +70,7 @@ function Writes({ live }: { live: LiveAnswer }) {
   return (
     <div className="writing">
       <p>
-        <strong>
-          <Inert text={describeLiveAnswer(live)} />
-        </strong>
+        <Inert as="strong" text={describeLiveAnswer(live)} />
       </p>
       {live.tail !== '' && (
         <p className="soft small writes">
@@ -270,9 +266,7 @@ function Logs(props: Props) {
             <details>
               <summary>
                 <strong>{count}×</strong> {isNew && <strong className="tone-ink">new </strong>}
-                <code className="wraps">
-                  <Inert text={template} />
-                </code>
+                <Inert as="code" className="wraps" text={template} />
               </summary>
               <p className="soft small">
                 {first && `first ${first}, `}last {last}
@@ -289,14 +283,7 @@ function Logs(props: Props) {
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>The lines, oldest first</summary>
         {whole.error && <Failed error={whole.error} again={() => void whole.refetch()} />}
-        {whole.data && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-          <section className="exact" aria-label="Lines of the log" tabIndex={0}>
-            <pre dir="ltr">
-              <Inert text={lines.slice(-maxLines).join('\n')} />
-            </pre>
-          </section>
-        )}
+        {whole.data && <TextBox label="Lines of the log" text={lines.slice(-maxLines).join('\n')} />}
         {lines.length > maxLines && (
           <p className="soft small">
             The last {maxLines} of {lines.length} lines.

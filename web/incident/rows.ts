@@ -10,7 +10,7 @@ import { messageMark } from '../../domain/message.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import { verdictWords } from '../../domain/status-words.ts'
 import type { Envelope } from '../../domain/tool.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, queryClient, readAgain, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { kinds, type MarkShape, type Tone } from '../marks.tsx'
 
@@ -67,12 +67,10 @@ export function useIncident(id: string) {
     // Numbers have no gaps. The next number is appended, and any other number means that rows are
     // missing.
     if (known && event.seq === last + 1) queryClient.setQueryData(eventsKey, [...known, event])
-    else if (!known || event.seq > last) void queryClient.invalidateQueries({ queryKey: eventsKey })
+    else if (!known || event.seq > last) void readAgain(eventsKey)
     clearTimeout(timer.current)
-    timer.current = setTimeout(() => {
-      for (const key of ['incident', 'brief', 'surroundings', 'state'])
-        void queryClient.invalidateQueries({ queryKey: [key, id] })
-    }, 300)
+    const keys = ['incident', 'brief', 'surroundings', 'state'].map((key) => [key, id])
+    timer.current = setTimeout(() => void readAgain(...keys), 300)
   })
   return { incident, brief, surroundings, events, state: state.data ?? null }
 }

@@ -105,11 +105,7 @@ function TextOf({ event, text, sameAs }: { event: IncidentEvent; text: string; s
         <Markdown text={text} />
       </div>
     )
-  return (
-    <p className="wraps lines">
-      <Inert text={text} />
-    </p>
-  )
+  return <Inert as="p" className="wraps lines" text={text} />
 }
 
 /** Whether a model wrote the text of a row, which may contain Markdown. */

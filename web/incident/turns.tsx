@@ -156,12 +156,8 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
       <details open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>
           <Time event={first} />{' '}
-          <strong>
-            <Inert text={isOfPerson(first) ? first.actor.slice('user:'.length) : nameTurn(turn)} />
-          </strong>{' '}
-          <span className="wraps">
-            <Inert text={short || namesOf(calls)} />
-          </span>{' '}
+          <Inert as="strong" text={isOfPerson(first) ? first.actor.slice('user:'.length) : nameTurn(turn)} />{' '}
+          <Inert className="wraps" text={short || namesOf(calls)} />{' '}
           <span className="soft small">
             {calls.length === 0 ? '' : `${calls.length} ${calls.length === 1 ? 'call' : 'calls'} · `}
             {formatSpan(last - Date.parse(first.at) + (answered?.metadata.durationMs ?? 0))}
@@ -182,7 +178,7 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
                 <Inert text={getText(event)} /> <RowLink seq={event.seq} />
               </p>
             ))}
-            <ul className="findings">
+            <ul className="findings stack tight">
               {calls.map((call) => (
                 <CallLine key={call.key} call={call} />
               ))}

@@ -2,13 +2,12 @@ import { useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { ListedUndo, ShownUndo } from '../../domain/undo.ts'
-import { ask, queryClient, useAsk } from '../api.ts'
+import { ask, readAgain, useAsk } from '../api.ts'
 import { CheckField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
-import { Confirm, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Confirm, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 
 const isWrite = (event: IncidentEvent) => event.kind === 'tool_finished' && event.metadata.effect === 'write'
 
@@ -26,12 +25,11 @@ export function Undos({ incident, events }: { incident: Incident; events: readon
   if (!hasWrites) return null
   if (!listed.data) return <QueryState query={listed} what="what can be undone" />
   return (
-    <section className="stack tight" aria-labelledby="undo-title">
-      <h2 id="undo-title">Undo</h2>
+    <Section className="stack tight" id="undo-title" title="Undo">
       {listed.data.items.map((write) => (
         <Write key={write.key} incidentId={incident.id} write={write} />
       ))}
-    </section>
+    </Section>
   )
 }
 
@@ -40,9 +38,7 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
   const done = undos.find(({ standing }) => standing !== 'not_done')
   return (
     <div className="stack tight">
-      <p className="wraps">
-        <Inert text={said} />
-      </p>
+      <Inert as="p" className="wraps" text={said} />
       <p className="soft small wraps">
         {undo && refused === null && (
           <>
@@ -60,29 +56,25 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
 
 function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) {
   const { key, said, refused } = write
-  const { data: session } = useSession()
   const [isOpen, setOpen] = useState(false)
   const [reason, setReason] = useDraft(`undo of ${key}`)
   const [isWrong, setWrong] = useState(false)
   const path = `/effects/${encodeURIComponent(key)}/undo`
   const shown = useAsk<ShownUndo>(['undo', key], path, { enabled: isOpen })
-  const again = () => {
-    for (const each of ['incident', 'events', 'incident-undo', 'brief', 'surroundings'])
-      void queryClient.invalidateQueries({ queryKey: [each, incidentId] })
-  }
+  const keys = ['incident', 'events', 'incident-undo', 'brief', 'surroundings'].map((each) => [each, incidentId])
   const run = async () => {
     try {
       await ask(path, { method: 'POST', body: { reason: reason.trim(), ...(isWrong && { wrong: true }) } })
       setReason('')
     } finally {
-      again()
+      void readAgain(...keys)
     }
   }
   const open = () => {
     setOpen(true)
-    void queryClient.invalidateQueries({ queryKey: ['undo', key] })
+    void readAgain(['undo', key])
   }
-  const why = missing(session, 'act_on_platform') ?? refused?.detail ?? null
+  const why = useMissing('act_on_platform') ?? refused?.detail ?? null
   return (
     <div className="tools">
       <Confirm button="Undo" label={said} title="Undo this write" refused={why} onOpen={open} run={run}>
@@ -115,9 +107,7 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
   return (
     <>
       {undo && <Exact value={{ [undo.tool]: undo.arguments }} label={`arguments of ${undo.tool}`} />}
-      <p className={refused ? 'strong wraps' : 'wraps'}>
-        <Inert text={refused?.detail ?? look?.observed ?? ''} />
-      </p>
+      <Inert as="p" className={refused ? 'strong wraps' : 'wraps'} text={refused?.detail ?? look?.observed ?? ''} />
       <p className="soft small">
         Code judges the undo like any write. Nightshift asks another person to approve it if needed. The undo runs once,
         and only if nothing has changed since the write.

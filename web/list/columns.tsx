@@ -3,9 +3,8 @@ import { formatSpan, truncate } from '../../domain/format.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { remarks } from '../../domain/status-words.ts'
 import type { Column } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Mark, Resource, SeverityMark, statuses, TypeName } from '../marks.tsx'
-import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { countStatuses, type IncidentGroup, type ListLine, sayOwners } from './lines.ts'
 
@@ -101,9 +100,7 @@ function Title({ incident }: { incident: ListedIncident }) {
   const { id, title, resource } = incident
   return (
     <span className="two">
-      <Link className="name" href={`/incidents/${id}`} title={title}>
-        <Inert text={title} />
-      </Link>
+      <TextLink className="name" href={`/incidents/${id}`} title={title} text={title} />
       {resource && !title.includes(resource.id) && <Resource resource={resource} />}
     </span>
   )

@@ -1,7 +1,7 @@
 import { keepPreviousData } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, queryClient, readAgain, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 
 /** Milliseconds for which rows of one incident are collected, so that it is read once. */
@@ -25,8 +25,7 @@ export function useIncidents(search: string) {
     const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
     const ids = [...touched.current]
     touched.current.clear()
-    for (const id of ids)
-      for (const part of ['incident', 'brief']) void queryClient.invalidateQueries({ queryKey: [part, id] })
+    for (const id of ids) for (const part of ['incident', 'brief']) void readAgain([part, id])
     if (!shown) return
     const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
     if (!fresh) return
@@ -68,7 +67,7 @@ export function useIncidents(search: string) {
 
   const showNewer = async () => {
     setNewer(0)
-    await queryClient.invalidateQueries({ queryKey: key })
+    await readAgain(key)
   }
   return { list, newer, showNewer }
 }

@@ -77,9 +77,7 @@ function Essence({ incident, brief }: { incident: Incident; brief: ServedBrief }
         ([name, text]) =>
           text !== null && (
             <Fact key={name} name={name}>
-              <span className="wraps">
-                <Inert text={text} />
-              </span>
+              <Inert className="wraps" text={text} />
             </Fact>
           ),
       )}

@@ -1,11 +1,10 @@
 import { useState } from 'react'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { ask } from '../api.ts'
-import { Choice, forgetDrafts, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { Choice, forgetDrafts, PersonText, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
-import { Link } from '../router.tsx'
 import { useSession } from '../session.ts'
 
 type Refused = { incident: ListedIncident; why: string }
@@ -70,10 +69,7 @@ function SaidOutcome({ word, done, refused }: Outcome) {
       <ul>
         {refused.map(({ incident: { id, title }, why }) => (
           <li key={id} className="wraps">
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>
-            : <Inert text={why} />
+            <TextLink href={`/incidents/${id}`} text={title} />: <Inert text={why} />
           </li>
         ))}
       </ul>
@@ -128,16 +124,7 @@ function ExpectAll({ chosen, refused, run }: ActProps & { run(body: unknown): Pr
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="several-until" label="Until when?" required value={until} onChange={setUntil} />
-      <TextArea
-        id="several-reason"
-        label="Why is it expected?"
-        rows={3}
-        required
-        minLength={3}
-        maxLength={2000}
-        value={reason}
-        onChange={setReason}
-      />
+      <PersonText id="several-reason" label="Why is it expected?" value={reason} onChange={setReason} />
     </Confirm>
   )
 }

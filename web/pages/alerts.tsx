@@ -4,18 +4,17 @@ import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
 import { alertDialects } from '../../domain/alert-body.ts'
 import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
-import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { DataList } from '../data-table.tsx'
-import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
+import { AddressFacet, SearchField, SelectField, TextArea, toOptions, useDraft } from '../fields.tsx'
 import { AlertDoubts } from '../incident/facts.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
-import { Fact, Mark } from '../marks.tsx'
-import { Confirm, Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Fact, Labels, Mark } from '../marks.tsx'
+import { Confirm, Failed, Heading, Nothing, PageForm, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { Link, pickSearch, usePlace } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { ResourceLink } from './resources.tsx'
 
@@ -42,19 +41,8 @@ function TryAlert() {
   return (
     <details className="try">
       <summary>Try a request body: see what Nightshift would do with it</summary>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          mutate()
-        }}
-      >
-        <SelectField
-          label="Sender"
-          value={dialect}
-          options={alertDialects.map((each) => [each, each] as const)}
-          onChange={setDialect}
-        />
+      <PageForm className="stack" onSubmit={() => mutate()}>
+        <SelectField label="Sender" value={dialect} options={toOptions(alertDialects)} onChange={setDialect} />
         <TextArea
           id="try-alert"
           label="Request body, as the source sends it"
@@ -73,7 +61,7 @@ function TryAlert() {
         {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
         {data?.ignored !== undefined && <p>The request body contains no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
-      </form>
+      </PageForm>
     </details>
   )
 }
@@ -101,9 +89,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
       {alerts.map((alert, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a body may hold one alert twice
         <li key={at} className="stack tight">
-          <strong className="wraps">
-            <Inert text={alert.title} />
-          </strong>
+          <Inert as="strong" className="wraps" text={alert.title} />
           <dl className="facts">
             <Fact name="Outcome">
               {becomes[alert.becomes]}
@@ -131,13 +117,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
               </Fact>
             )}
           </dl>
-          <p className="labels">
-            {alert.tried.map(({ label, name, result }) => (
-              <code key={`${label} ${name}`}>
-                <Inert text={`${label}=${name}: ${result}`} />
-              </code>
-            ))}
-          </p>
+          <Labels texts={alert.tried.map(({ label, name, result }) => `${label}=${name}: ${result}`)} />
         </li>
       ))}
     </ul>
@@ -148,17 +128,15 @@ const key = ['expectations']
 
 /** Lists expected alerts, each with a button to remove the mark. Empty if there are none. */
 function Expectations() {
-  const { data: session } = useSession()
+  const refused = useMissing('manage_incident')
   const now = useNow()
   const marks = useAsk<ListPage<Expectation>>(key, '/expectations')
-  useLive(({ kind }) => void (kind === 'noted' && queryClient.invalidateQueries({ queryKey: key })))
+  useLive(({ kind }) => void (kind === 'noted' && readAgain(key)))
   if (marks.error) return <QueryState query={marks} what="what is expected" />
   const items = (marks.data?.items ?? []).filter(({ inForce, until }) => inForce && Date.parse(until) > now)
   if (items.length === 0) return null
-  const refused = missing(session, 'manage_incident')
   return (
-    <section className="stack tight expected" aria-labelledby="expected-title">
-      <h2 id="expected-title">Expected</h2>
+    <Section className="stack tight expected" id="expected-title" title="Expected">
       <div className="sheet">
         <ul className="things">
           {items.map((mark) => (
@@ -171,7 +149,7 @@ function Expectations() {
                 refused={refused}
                 run={async () => {
                   await ask(`/expectations/${mark.id}/end`, { method: 'POST' })
-                  await queryClient.invalidateQueries({ queryKey: key })
+                  await readAgain(key)
                 }}
               >
                 <p>
@@ -183,7 +161,7 @@ function Expectations() {
           ))}
         </ul>
       </div>
-    </section>
+    </Section>
   )
 }
 
@@ -201,9 +179,7 @@ function MarkText({ mark, now }: { mark: Expectation; now: number }) {
           {formatSpan(Date.parse(until) - now)} left, by <Inert text={createdBy} />
         </span>
       </div>
-      <p className="wraps">
-        <Inert text={reason} />
-      </p>
+      <Inert as="p" className="wraps" text={reason} />
       {typeof state.observed === 'string' && (
         <p className="soft small wraps">
           State when it was marked: <Inert text={state.observed} />
@@ -225,8 +201,7 @@ export function AlertsPage({ title }: { title: string }) {
   })
   useKeys({ '/': () => field.current?.focus() })
   useLive(({ kind }) => {
-    if (kind === 'alert_received' && !place.search.has('cursor'))
-      void queryClient.invalidateQueries({ queryKey: ['alerts'] })
+    if (kind === 'alert_received' && !place.search.has('cursor')) void readAgain(['alerts'])
   })
   const isFiltered = Boolean(place.search.get('status')) || place.search.has('q')
   return (
@@ -277,9 +252,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
     <li>
       <div className="row">
         <Mark {...(alert.status === 'resolved' && alert.endReason ? unproven : marks[alert.status])} />
-        <strong className="wraps">
-          <Inert text={getTitle(raw) ?? alert.name} />
-        </strong>
+        <Inert as="strong" className="wraps" text={getTitle(raw) ?? alert.name} />
         <span className="soft small" title={formatMoment(alert.lastSeenAt)}>
           <Inert text={alert.source} /> · {alert.count === 1 ? 'once' : `${alert.count} times`}, last{' '}
           {formatSpan(now - Date.parse(alert.lastSeenAt))} ago
@@ -292,13 +265,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         <AlertDoubts alert={alert} />
       </div>
       <AlertLinks links={alert.links} />
-      <p className="labels">
-        {Object.entries(labels).map(([name, value]) => (
-          <code key={name}>
-            <Inert text={`${name}=${value}`} />
-          </code>
-        ))}
-      </p>
+      <Labels texts={Object.entries(labels).map(([name, value]) => `${name}=${value}`)} />
       <details>
         <summary>Normalised and raw</summary>
         <div className="two-columns">

@@ -5,7 +5,7 @@ import { withSpaces } from '../../domain/format.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
@@ -125,9 +125,7 @@ function columnsAt(place: PageLocation): Column<AuditRow>[] {
       className: 'name wraps',
       cell: ({ who, address }) => (
         <>
-          <Link href={withSearch(place, { who, cursor: null })}>
-            <Inert text={who} />
-          </Link>
+          <TextLink href={withSearch(place, { who, cursor: null })} text={who} />
           {address && <div className="small soft mono nowrap">{inertText(address)}</div>}
         </>
       ),

@@ -4,7 +4,7 @@ import { useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact, Mark, Sign } from '../marks.tsx'
-import { Failed } from '../page-frame.tsx'
+import { Failed, Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 import { PodLogPane } from './pod-log.tsx'
@@ -71,8 +71,10 @@ const noneIll = { cluster: 'No faults in the nodes and workloads that could be r
 function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
   if (kind === 'workload') return null
   return (
-    <section className="stack tight">
-      <h2>{kind === 'cluster' ? 'Nodes and workloads with faults' : 'Pods with faults on this node'}</h2>
+    <Section
+      className="stack tight"
+      title={kind === 'cluster' ? 'Nodes and workloads with faults' : 'Pods with faults on this node'}
+    >
       {unwell.length === 0 && <p className="soft">{noneIll[kind]}</p>}
       <ul className="things">
         {unwell.map((each) => (
@@ -82,7 +84,7 @@ function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
         ))}
       </ul>
       {unwellMore > 0 && <p className="soft small">and {formatNumber(unwellMore)} more</p>}
-    </section>
+    </Section>
   )
 }
 
@@ -135,18 +137,16 @@ const conditionColumns: Column<ShownCondition>[] = [
 function Conditions({ items }: { items: ShownCondition[] }) {
   if (items.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Conditions</h2>
+    <Section className="stack tight" title="Conditions">
       <Table caption="Conditions" items={items} columns={conditionColumns} toKey={({ of, type }) => `${of} ${type}`} />
-    </section>
+    </Section>
   )
 }
 
 function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
   if (rollouts.length + changes.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Rollouts, and what each rollout changed</h2>
+    <Section className="stack tight" title="Rollouts, and what each rollout changed">
       <ul className="things">
         {rollouts.map((rollout) => (
           <li key={rollout.revision} className="wraps">
@@ -160,7 +160,7 @@ function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
         ))}
       </ul>
       <p className="soft small">Values of environment variables, arguments and ConfigMaps are hidden.</p>
-    </section>
+    </Section>
   )
 }
 
@@ -181,9 +181,7 @@ function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed,
       </span>
       <ul>
         {words.map((text) => (
-          <li key={text} className={changed ? 'wraps' : 'wraps soft'}>
-            <Inert text={text} />
-          </li>
+          <Inert key={text} as="li" className={changed ? 'wraps' : 'wraps soft'} text={text} />
         ))}
         {words.length === 0 && <li className="soft">The template did not change.</li>}
       </ul>
@@ -201,9 +199,7 @@ const eventColumns: Column<ShownEvent>[] = [
         {isWarning ? (
           <Mark shape="triangle" tone="ink" strong word={<Inert text={reason} />} />
         ) : (
-          <strong>
-            <Inert text={reason} />
-          </strong>
+          <Inert as="strong" text={reason} />
         )}{' '}
         <Inert text={message} />
         <span className="soft small">
@@ -232,8 +228,7 @@ const eventColumns: Column<ShownEvent>[] = [
 
 function Events({ now: { events, eventsMore } }: { now: ClusterNow }) {
   return (
-    <section className="stack tight">
-      <h2>Events</h2>
+    <Section className="stack tight" title="Events">
       {events.length === 0 ? (
         <p className="soft">No events. By default an API server keeps an event for an hour.</p>
       ) : (
@@ -245,6 +240,6 @@ function Events({ now: { events, eventsMore } }: { now: ClusterNow }) {
         />
       )}
       {eventsMore > 0 && <p className="soft small">and {formatCount(eventsMore, 'more kind')} of events</p>}
-    </section>
+    </Section>
   )
 }

@@ -8,7 +8,7 @@ import { type Column, Table } from '../data-table.tsx'
 import { Chart } from '../incident/chart.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
-import { Failed } from '../page-frame.tsx'
+import { Failed, Section } from '../page-frame.tsx'
 import { formatTimeOfDay } from '../time.ts'
 
 type Answer = DatabaseState & { samples: DatabaseSample[]; allowsStatements: boolean }
@@ -60,9 +60,7 @@ function ServerFacts({ server }: { server: Answer }) {
         {replication.length === 0 && 'No replica and no slot.'}
         <ul className="things">
           {replication.map(({ text, isIll }) => (
-            <li key={text} className={isIll ? 'wraps tone-ink' : 'wraps'}>
-              <Inert text={text} />
-            </li>
+            <Inert key={text} as="li" className={isIll ? 'wraps tone-ink' : 'wraps'} text={text} />
           ))}
         </ul>
       </Fact>
@@ -87,15 +85,12 @@ const maxDepth = 4
 function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
   return (
-    <section className="stack tight">
-      <h2>Who blocks whom</h2>
+    <Section className="stack tight" title="Who blocks whom">
       {blocking.map(({ root, blocks, tree }) => (
-        <figure key={root?.pid ?? 'prepared'} className="blocking">
+        <figure key={root?.pid ?? 'prepared'} className="blocking stack tight">
           <figcaption className="wraps">
-            <strong>
-              <Inert text={root ? nameOf(root) : 'A prepared transaction'} />
-            </strong>{' '}
-            blocks {formatCount(blocks, 'session')}
+            <Inert as="strong" text={root ? nameOf(root) : 'A prepared transaction'} /> blocks{' '}
+            {formatCount(blocks, 'session')}
             {root && (
               <span className="soft small">
                 {' '}
@@ -105,9 +100,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
             )}
             {root && (
               <p className="small">
-                <code className="wraps">
-                  <Inert text={root.statement} />
-                </code>
+                <Inert as="code" className="wraps" text={root.statement} />
               </p>
             )}
           </figcaption>
@@ -120,7 +113,7 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
           </ol>
         </figure>
       ))}
-    </section>
+    </Section>
   )
 }
 
@@ -172,9 +165,7 @@ const columns: Column<DatabaseState['transactions'][number]>[] = [
       <>
         <Inert text={nameOf(each)} />
         <div className="under small soft">
-          <code className="wraps">
-            <Inert text={each.statement} />
-          </code>
+          <Inert as="code" className="wraps" text={each.statement} />
         </div>
       </>
     ),
@@ -184,20 +175,15 @@ const columns: Column<DatabaseState['transactions'][number]>[] = [
   {
     head: 'Statement',
     className: 'wide wraps',
-    cell: ({ statement }) => (
-      <code>
-        <Inert text={statement} />
-      </code>
-    ),
+    cell: ({ statement }) => <Inert as="code" text={statement} />,
   },
 ]
 
 function LongTransactions({ items }: { items: DatabaseState['transactions'] }) {
   if (items.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Open for longer than 10 s</h2>
+    <Section className="stack tight" title="Open for longer than 10 s">
       <Table caption="Long transactions" items={items} columns={columns} toKey={({ pid }) => String(pid)} />
-    </section>
+    </Section>
   )
 }

@@ -37,17 +37,11 @@ function OneDevice({ device }: { device: ListedDevice }) {
   const lacking = Object.entries(health?.unavailable ?? {})
   return (
     <section className="sheet device" aria-labelledby={`device-${device.id}`}>
-      <h2 id={`device-${device.id}`}>
-        <Inert text={device.id} />
-      </h2>
+      <Inert as="h2" id={`device-${device.id}`} text={device.id} />
       <p>
         <State device={device} />
       </p>
-      {healthProblem && (
-        <p className="wraps">
-          <Inert text={healthProblem} />
-        </p>
-      )}
+      {healthProblem && <Inert as="p" className="wraps" text={healthProblem} />}
       {lack && (
         <p className="said lamp wraps">
           No sandbox confines the agent's reads, so each read needs approval: <Inert text={lack} />. To confine reads,{' '}
@@ -143,9 +137,7 @@ function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
     <ul>
       {written.map((command) => (
         <li key={command}>
-          <code>
-            <Inert text={command} />
-          </code>
+          <Inert as="code" text={command} />
         </li>
       ))}
     </ul>

@@ -1,4 +1,3 @@
-import type { ReactNode } from 'react'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { ModelList } from '../../domain/model-list.ts'
 import type { Status, StatusPart } from '../../domain/status.ts'
@@ -6,7 +5,7 @@ import { describeAbilities, describePassport, maxPoints } from '../../domain/sta
 import { useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
-import { Mark, type MarkShape, type Tone } from '../marks.tsx'
+import { Fact, Mark, type MarkShape, type Tone } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
 import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
@@ -253,13 +252,4 @@ function ModelGradeFacts({ grade, now }: { grade: Status['model']['grade']; now:
 
 function formatAge(at: string | null, now: number): string {
   return at ? `${formatSpan(now - Date.parse(at))} ago` : 'never'
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
 }

@@ -1,9 +1,9 @@
 import type { ListedJob, ShownJob } from '../../domain/job.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact } from '../marks.tsx'
-import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { ResourceLink } from './resources.tsx'
@@ -14,12 +14,8 @@ const columns: Column<ListedJob>[] = [
     className: 'wraps',
     cell: ({ name, about }) => (
       <>
-        <Link href={`/jobs/${encodeURIComponent(name)}`}>
-          <Inert text={name} />
-        </Link>
-        <div className="soft small">
-          <Inert text={about} />
-        </div>
+        <TextLink href={`/jobs/${encodeURIComponent(name)}`} text={name} />
+        <Inert as="div" className="soft small" text={about} />
       </>
     ),
   },
@@ -70,9 +66,7 @@ function Job({ job }: { job: ShownJob }) {
   const { kind, on, parameters, runs, system, timeoutSeconds, check, proof } = job
   return (
     <article className="about">
-      <p className="wraps">
-        <Inert text={job.about} />
-      </p>
+      <Inert as="p" className="wraps" text={job.about} />
       <dl className="facts">
         <Fact name="Runs on" isWhole>
           {kind.replaceAll('_', ' ')} <Inert text={on.ids?.join(', ') ?? `whose full id matches ${on.pattern}`} />
@@ -80,16 +74,11 @@ function Job({ job }: { job: ShownJob }) {
         <Fact name="Parameters">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
         <Fact name="Within">{timeoutSeconds} s</Fact>
         <Fact name="What it starts" isWhole>
-          {system}:{' '}
-          <code>
-            <Inert text={runs} />
-          </code>
+          {system}: <Inert as="code" text={runs} />
         </Fact>
         <Fact name="Check mode" isWhole>
           {check ? (
-            <code>
-              <Inert text={check.runs} />
-            </code>
+            <Inert as="code" text={check.runs} />
           ) : (
             'none: each run has a high risk, and nothing verifies that it worked'
           )}
@@ -113,8 +102,7 @@ function Job({ job }: { job: ShownJob }) {
 
 function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
   return (
-    <section className="stack tight">
-      <h2>Last runs</h2>
+    <Section className="stack tight" title="Last runs">
       {runs.length === 0 && <p className="soft">This job has not run yet.</p>}
       <ul className="things">
         {runs.map(({ key, status, startedAt, resource, incidentId, detail }) => (
@@ -122,12 +110,10 @@ function LastRuns({ runs }: { runs: ShownJob['lastRuns'] }) {
             <strong>{status}</strong> {formatMoment(startedAt)}{' '}
             {resource && <ResourceLink name={`${resource.kind}:${resource.id}`} />}{' '}
             {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
-            <div className="soft small">
-              <Inert text={detail} />
-            </div>
+            <Inert as="div" className="soft small" text={detail} />
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }

@@ -30,9 +30,7 @@ const columns: Column<ListedRunbook>[] = [
     cell: ({ name, description }) => (
       <>
         <Link href={`/knowledge/${name}`}>{name}</Link>
-        <div className="soft small">
-          <Inert text={description} />
-        </div>
+        <Inert as="div" className="soft small" text={description} />
       </>
     ),
   },
@@ -102,9 +100,7 @@ function Shown({ runbook }: { runbook: Runbook }) {
   const { description, incidentTypes, resourceKinds, owner, reviewedAt, digest, body } = runbook
   return (
     <article className="about">
-      <p className="wraps">
-        <Inert text={description} />
-      </p>
+      <Inert as="p" className="wraps" text={description} />
       <dl className="facts">
         <Fact name="From">{formatOrigin(runbook)}</Fact>
         <Fact name="Incident types" isWhole>

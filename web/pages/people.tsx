@@ -1,16 +1,15 @@
-import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { formatSpan } from '../../domain/format.ts'
 import type { Operator } from '../../domain/operator.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
-import { ask, type ListPage, queryClient } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
 import { CheckField, ReasonField, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { rolesOfPeople } from '../permissions.ts'
-import { type PageLocation, usePlace } from '../router.tsx'
+import { pickSearch, usePlace } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -61,7 +60,7 @@ function PersonForm({ button, person, isSelf }: Props) {
       ifNoneMatch: person ? undefined : '*',
       body: toRequest(draft),
     })
-    await queryClient.invalidateQueries({ queryKey: ['people'] })
+    await readAgain(['people'])
   }
   const fields = {
     id: `person-${person?.id ?? 'new'}`,
@@ -181,43 +180,31 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
 /** Lists people: the rights of each, when they were last seen, and how to change them. */
 export function PeoplePage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
-  const people = useQuery({
-    queryKey: ['people', cursor],
-    queryFn: ({ signal }) =>
-      ask<ListPage<Operator>>(`/operators?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, {
-        signal,
-      }),
-  })
+  const search = pickSearch(place, ['cursor'], { limit: '50' })
+  const people = useAsk<ListPage<Operator>>(['people', search], `/operators?${search}`)
+  const { data: session } = useSession()
+  const now = useNow()
   return (
     <>
       <Heading title={title} />
       <div className="stack">
-        <PeopleTable people={people} place={place} />
+        <DataTable
+          query={people}
+          what="users"
+          place={place}
+          directions={['← First', 'More →']}
+          above={
+            <div className="row">
+              <PersonForm button="Add a user" person={null} isSelf={false} />
+            </div>
+          }
+          caption="Users, by name"
+          columns={columnsAt(now, session?.name ?? '')}
+          toKey={({ id }) => id}
+          empty={<Nothing title="No users.">Add a user, then create a token for this user.</Nothing>}
+        />
       </div>
     </>
-  )
-}
-
-function PeopleTable({ people, place }: { people: UseQueryResult<ListPage<Operator>>; place: PageLocation }) {
-  const { data: session } = useSession()
-  const now = useNow()
-  return (
-    <DataTable
-      query={people}
-      what="users"
-      place={place}
-      directions={['← First', 'More →']}
-      above={
-        <div className="row">
-          <PersonForm button="Add a user" person={null} isSelf={false} />
-        </div>
-      }
-      caption="Users, by name"
-      columns={columnsAt(now, session?.name ?? '')}
-      toKey={({ id }) => id}
-      empty={<Nothing title="No users.">Add a user, then create a token for this user.</Nothing>}
-    />
   )
 }
 
@@ -267,9 +254,7 @@ function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolea
   const { name, issuer, maxRisk, rights } = person
   return (
     <>
-      <strong>
-        <Inert text={name} />
-      </strong>
+      <Inert as="strong" text={name} />
       {isSelf && <span className="soft"> you</span>}
       {issuer && (
         <div className="small soft">
@@ -280,9 +265,7 @@ function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolea
         up to {maxRisk}, types: <Inert text={formatTypes(person)} />; seen {seen}
       </div>
       {rights.map((each) => (
-        <div key={each} className="small mono wraps">
-          <Inert text={each} />
-        </div>
+        <Inert key={each} as="div" className="small mono wraps" text={each} />
       ))}
     </>
   )

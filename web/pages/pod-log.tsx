@@ -4,7 +4,7 @@ import { formatCount } from '../../domain/format.ts'
 import { useAsk } from '../api.ts'
 import { CheckField, SelectField } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
-import { Failed, Loading } from '../page-frame.tsx'
+import { Failed, Loading, Section } from '../page-frame.tsx'
 import { formatTimeOfDay } from '../time.ts'
 import { LogLines } from './pods.tsx'
 
@@ -29,8 +29,7 @@ export function PodLogPane({ path, groups }: { path: string; groups: readonly Po
   const containers = data && (pod === '' || data.pod === pod) ? data.containers : []
   const press = () => (asked === query ? void refetch() : setAsked(query))
   return (
-    <section className="stack tight">
-      <h2>Log of a pod</h2>
+    <Section className="stack tight" title="Log of a pod">
       <div className="row">
         <SelectField
           label="Pod"
@@ -61,7 +60,7 @@ export function PodLogPane({ path, groups }: { path: string; groups: readonly Po
       {asked !== null && error && <Failed error={error} />}
       {isFetching && !data && <Loading what="the log" />}
       {data && !error && <ShownLog log={data} />}
-    </section>
+    </Section>
   )
 }
 

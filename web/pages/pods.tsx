@@ -1,8 +1,9 @@
 import type { ClusterNow, PodContainer, PodGroup } from '../../domain/cluster-now.ts'
 import { formatCount, formatNumber } from '../../domain/format.ts'
 import { type Column, Table } from '../data-table.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextBox } from '../inert.tsx'
 import { Mark, Sign } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { formatMoment } from '../time.ts'
 
 /** Shows the pods of a workload by state, and the containers of the worst one. */
@@ -43,10 +44,9 @@ const columns: Column<PodGroup>[] = [
 export function Pods({ groups }: { groups: PodGroup[] }) {
   if (groups.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Pods by state</h2>
+    <Section className="stack tight" title="Pods by state">
       <Table caption="Pods by state" items={groups} columns={columns} toKey={({ state }) => state} />
-    </section>
+    </Section>
   )
 }
 
@@ -78,24 +78,9 @@ function Container({ container }: { container: PodContainer }) {
   const said = `${is}, ${formatCount(restarts, 'restart')}`
   return (
     <>
-      <strong>
-        <Inert text={name} />
-      </strong>{' '}
-      {isWell ? (
-        <span className="soft">
-          <Inert text={said} />
-        </span>
-      ) : (
-        <Ill text={said} />
-      )}{' '}
-      <span className="soft small">
-        <Inert text={image} />
-      </span>
-      {message !== '' && (
-        <p>
-          <Inert text={message} />
-        </p>
-      )}
+      <Inert as="strong" text={name} /> {isWell ? <Inert className="soft" text={said} /> : <Ill text={said} />}{' '}
+      <Inert className="soft small" text={image} />
+      {message !== '' && <Inert as="p" text={message} />}
       {ends.map(({ isBefore, reason, exitCode, at, ranFor, message: why }) => (
         <p key={`${isBefore} ${at}`}>
           {isBefore ? 'The previous container ended' : 'The container ended'}
@@ -108,11 +93,7 @@ function Container({ container }: { container: PodContainer }) {
           )}
         </p>
       ))}
-      {rest.length > 0 && (
-        <p className="soft small">
-          <Inert text={rest.join('; ')} />
-        </p>
-      )}
+      {rest.length > 0 && <Inert as="p" className="soft small" text={rest.join('; ')} />}
     </>
   )
 }
@@ -128,18 +109,12 @@ export function Ill({ text }: { text: string }) {
 
 /** Shows lines of a program in a box that they cannot leave. */
 export function LogLines({ label, lines }: { label: string; lines: readonly { at?: string; text: string }[] }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label={label} tabIndex={0}>
-      <pre dir="ltr">
-        {lines.map(({ at, text }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: two lines may be alike
-          <div key={index}>
-            {at && <span className="soft">{at} </span>}
-            <Inert text={text} />
-          </div>
-        ))}
-      </pre>
-    </section>
-  )
+  const drawn = lines.map(({ at, text }, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: two lines may be alike
+    <div key={index}>
+      {at && <span className="soft">{at} </span>}
+      <Inert text={text} />
+    </div>
+  ))
+  return <TextBox label={label} lines={drawn} />
 }

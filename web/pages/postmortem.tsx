@@ -1,21 +1,20 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatNumber } from '../../domain/format.ts'
 import type { Postmortem, PostmortemSection } from '../../domain/postmortem.ts'
-import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient, readAgain, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { TextArea, useDraft } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { Markdown } from '../markdown.tsx'
-import { Failed, Heading, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Failed, Heading, PageForm, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatBothZones, formatMoment } from '../time.ts'
 
-type Section = Postmortem['sections'][number]
+type ShownSection = Postmortem['sections'][number]
 const keyOf = (id: string) => ['postmortem', id]
 const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
 
@@ -25,7 +24,7 @@ const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
  */
 export function PostmortemPage({ id }: { id: string }) {
   const found = useAsk<Postmortem>(keyOf(id), pathOf(id))
-  useLive((event) => void (event.incidentId === id && queryClient.invalidateQueries({ queryKey: keyOf(id) })))
+  useLive((event) => void (event.incidentId === id && readAgain(keyOf(id))))
   return (
     <article className="stack postmortem">
       <header className="incident-head">
@@ -66,9 +65,9 @@ export function PostmortemPage({ id }: { id: string }) {
   )
 }
 
-function SectionOf({ section, found }: { section: Section; found: Postmortem }) {
+function SectionOf({ section, found }: { section: ShownSection; found: Postmortem }) {
   const [isEdited, setEdited] = useState(false)
-  const refused = missing(useSession().data, 'record')
+  const refused = useMissing('record')
   const { title, edited, sentences } = section
   const heading = `${section.section}-title`
   return (
@@ -112,7 +111,7 @@ function SectionOf({ section, found }: { section: Section; found: Postmortem }) 
 }
 
 /** Shows sentences with links to their rows. The sentences of an attempt are below its name. */
-function Sentences({ sentences, incidentId }: { sentences: Section['sentences']; incidentId: string }) {
+function Sentences({ sentences, incidentId }: { sentences: ShownSection['sentences']; incidentId: string }) {
   if (sentences.length === 0) return <p className="soft">Nobody has edited this.</p>
   const groups = Map.groupBy(sentences, ({ attempt }) => attempt)
   return [...groups].map(([attempt, own]) => (
@@ -141,7 +140,7 @@ function RowLink({ seq, incidentId }: { seq: number; incidentId: string }) {
   )
 }
 
-type EditProps = { section: Section; found: Postmortem; close(): void }
+type EditProps = { section: ShownSection; found: Postmortem; close(): void }
 
 /**
  * Keeps the text after a reload, and after another person saved first: the newer text is then shown
@@ -169,16 +168,11 @@ function EditForm({
       close()
     },
     onError: (error) => {
-      if (error instanceof ApiRefusal && error.status === 409)
-        void queryClient.invalidateQueries({ queryKey: keyOf(incidentId) })
+      if (error instanceof ApiRefusal && error.status === 409) void readAgain(keyOf(incidentId))
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    write.mutate(text.trim())
-  }
   return (
-    <form className="note stack" onSubmit={submit}>
+    <PageForm className="note stack" onSubmit={() => write.mutate(text.trim())}>
       <TextArea
         id={`edit-${section}`}
         label={`${title}, in Markdown`}
@@ -212,7 +206,7 @@ function EditForm({
           </button>
         )}
       </div>
-    </form>
+    </PageForm>
   )
 }
 
@@ -237,8 +231,7 @@ function timeColumns(incidentId: string): Column<Moment>[] {
 
 function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem }) {
   return (
-    <section className="stack tight" aria-labelledby="times-title">
-      <h2 id="times-title">Timeline</h2>
+    <Section className="stack tight" id="times-title" title="Timeline">
       <div className="sheet">
         <Table
           caption="Rows that matter most, oldest first"
@@ -249,7 +242,7 @@ function Timeline({ found: { timeline, left, incidentId } }: { found: Postmortem
         />
       </div>
       {left > 0 && <p className="soft small">{formatNumber(left)} more are in the log.</p>}
-    </section>
+    </Section>
   )
 }
 

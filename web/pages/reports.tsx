@@ -13,9 +13,9 @@ import {
 import { useAsk } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
-import { Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
+import { Inert, TextLink } from '../inert.tsx'
+import { Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
+import { navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 
 /**
  * Shows the outcomes of the incidents of some weeks: as figures, as a picture, and as the same
@@ -97,8 +97,7 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
           </div>
         ))}
       </dl>
-      <section className="stack tight" aria-labelledby="weeks-title">
-        <h2 id="weeks-title">By week</h2>
+      <Section className="stack tight" id="weeks-title" title="By week">
         <div className="pictures">
           <Weeks lines={byWeek} />
           <Times lines={byWeek} />
@@ -114,9 +113,8 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
             toKey={({ week }) => week}
           />
         </SidewaysSheet>
-      </section>
-      <section className="stack tight" aria-labelledby="types-title">
-        <h2 id="types-title">By type</h2>
+      </Section>
+      <Section className="stack tight" id="types-title" title="By type">
         <SidewaysSheet name="By type, every column">
           <Table
             caption="By type, the most frequent first"
@@ -125,18 +123,14 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
               {
                 head: 'Type',
                 className: 'name wraps',
-                cell: ({ type }) => (
-                  <Link href={withSearch(place, { type })}>
-                    <Inert text={type} />
-                  </Link>
-                ),
+                cell: ({ type }) => <TextLink href={withSearch(place, { type })} text={type} />,
               },
               ...(lineColumns as Column<(typeof byType)[number]>[]),
             ]}
             toKey={({ type }) => type}
           />
         </SidewaysSheet>
-      </section>
+      </Section>
       <Escalations total={total} />
       {spared.length > 0 && <Spared spared={spared} />}
       <p className="soft small">
@@ -185,8 +179,7 @@ const lineColumns: Column<ReportLine>[] = [
 function Escalations({ total }: { total: ReportLine }) {
   const max = Math.max(1, ...total.escalations.map(({ count }) => count))
   return (
-    <section className="stack tight narrow" aria-labelledby="escalations-title">
-      <h2 id="escalations-title">Why incidents were escalated</h2>
+    <Section className="stack tight narrow" id="escalations-title" title="Why incidents were escalated">
       <div className="sheet">
         <Table
           caption="Escalations by category"
@@ -204,15 +197,14 @@ function Escalations({ total }: { total: ReportLine }) {
           toKey={({ category }) => category}
         />
       </div>
-    </section>
+    </Section>
   )
 }
 
 /** Shows how many pages waited and were then not needed. */
 function Spared({ spared }: Pick<Report, 'spared'>) {
   return (
-    <section className="stack tight" aria-labelledby="spared-title">
-      <h2 id="spared-title">Wakes avoided</h2>
+    <Section className="stack tight" id="spared-title" title="Wakes avoided">
       <div className="sheet">
         <Table
           caption="Avoided pages, newest first"
@@ -222,18 +214,14 @@ function Spared({ spared }: Pick<Report, 'spared'>) {
             {
               head: 'Incident',
               className: 'wraps',
-              cell: ({ incidentId, title }) => (
-                <Link href={`/incidents/${incidentId}`}>
-                  <Inert text={title} />
-                </Link>
-              ),
+              cell: ({ incidentId, title }) => <TextLink href={`/incidents/${incidentId}`} text={title} />,
             },
             { head: 'Why', className: 'wraps', cell: ({ text }) => text },
           ]}
           toKey={({ incidentId }) => incidentId}
         />
       </div>
-    </section>
+    </Section>
   )
 }
 

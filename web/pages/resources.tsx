@@ -7,11 +7,11 @@ import { type ListPage, useAsk } from '../api.ts'
 import { CopyButton } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
-import { Resource as ResourceMark } from '../marks.tsx'
+import { Labels, Resource as ResourceMark } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
-import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
+import { Failed, Heading, Loading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { ClusterThing } from './cluster.tsx'
@@ -27,8 +27,7 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
   const { data, error } = changes
   const rest = data ? data.found - Math.min(data.items.length, maxShown) : 0
   return (
-    <section className="stack tight">
-      <h2>Changes of the last 7 days</h2>
+    <Section className="stack tight" title="Changes of the last 7 days">
       {error && <Failed error={error} isKept={data !== undefined} again={() => void changes.refetch()} />}
       {data && data.items.length === 0 && (
         <p className="soft">No change of this resource, or of what it needs, was reported.</p>
@@ -45,7 +44,7 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
           {rest} more: {spelled('nightshift changes list --resource')} has them.
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 
@@ -61,9 +60,7 @@ function Change({ change: { at, title, url, author, revision, source, resource, 
       ) : (
         <Inert text={title} />
       )}{' '}
-      <span className="soft small">
-        <Inert text={[source, author, revision?.slice(0, 12)].filter(Boolean).join(', ')} />
-      </span>
+      <Inert className="soft small" text={[source, author, revision?.slice(0, 12)].filter(Boolean).join(', ')} />
       {steps > 0 && (
         <>
           {' '}
@@ -175,9 +172,7 @@ export function ResourcePage({ id }: { id: string }) {
           <CopyButton text={name} label="the name of the resource" of="resource-name" />
         </div>
       </header>
-      {resource.error && (
-        <Failed error={resource.error} isKept={resource.data !== undefined} again={() => void resource.refetch()} />
-      )}
+      <QueryState query={resource} what="the resource" />
       {resource.data && <Resource resource={resource.data} />}
     </>
   )
@@ -208,26 +203,16 @@ function Resource({ resource }: { resource: ShownResource }) {
       <Acts acts={resource.acts} />
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
-      <section className="stack tight">
-        <h2>Sources</h2>
+      <Section className="stack tight" title="Sources">
         <ul className="things">
           {resource.said.map(({ source, seenAt, attributes }) => (
             <li key={source}>
-              <strong>
-                <Inert text={source} />
-              </strong>{' '}
-              <span className="soft small">{formatMoment(seenAt)}</span>
-              <p className="labels">
-                {Object.entries(attributes).map(([name, value]) => (
-                  <code key={name}>
-                    <Inert text={`${name}=${value}`} />
-                  </code>
-                ))}
-              </p>
+              <Inert as="strong" text={source} /> <span className="soft small">{formatMoment(seenAt)}</span>
+              <Labels texts={Object.entries(attributes).map(([name, value]) => `${name}=${value}`)} />
             </li>
           ))}
         </ul>
-      </section>
+      </Section>
     </article>
   )
 }
@@ -241,27 +226,22 @@ const isInCluster = ({ kind, said }: ShownResource): boolean =>
 function Acts({ acts }: Pick<ShownResource, 'acts'>) {
   if (acts.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>Writes by people</h2>
+    <Section className="stack tight" title="Writes by people">
       <ul className="things">
         {acts.map(({ at, who, did, incidentId }) => (
           <li key={`${at} ${did}`} className="wraps">
-            <strong>
-              <Inert text={who} />
-            </strong>{' '}
-            <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
+            <Inert as="strong" text={who} /> <Inert text={did} /> <span className="soft small">{formatMoment(at)}</span>{' '}
             {incidentId && <Link href={`/incidents/${incidentId}`}>Incident</Link>}
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 
 function Fires({ resource: { alerts, incidents } }: { resource: ShownResource }) {
   return (
-    <section className="stack tight">
-      <h2>Alerts and incidents</h2>
+    <Section className="stack tight" title="Alerts and incidents">
       {alerts.length + incidents.length === 0 && (
         <p className="soft">No alert fires on this resource, and no incident was about it.</p>
       )}
@@ -274,16 +254,14 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
         ))}
         {incidents.map(({ id, title, status, createdAt }) => (
           <li key={id} className="wraps">
-            <Link href={`/incidents/${id}`}>
-              <Inert text={title} />
-            </Link>{' '}
+            <TextLink href={`/incidents/${id}`} text={title} />{' '}
             <span className="soft small">
               {status.replaceAll('_', ' ')}, {formatMoment(createdAt)}
             </span>
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 
@@ -295,13 +273,10 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
     return `Sources disagree on what this resource ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift uses none of these claims to find its neighbours.`
   })
   return (
-    <section className="stack tight">
-      <h2>Relations</h2>
+    <Section className="stack tight" title="Relations">
       {neighbours ? <p className="soft small">{sayVicinity(inertText(own), neighbours)}</p> : null}
       {said.map((text) => (
-        <p key={text} className="wraps">
-          <Inert text={text} />
-        </p>
+        <Inert key={text} as="p" className="wraps" text={text} />
       ))}
       <ul className="things">
         {relations.map((relation) => (
@@ -310,7 +285,7 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 

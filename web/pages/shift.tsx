@@ -1,9 +1,8 @@
 import type { ShiftView } from '../../domain/shift.ts'
 import { useAsk } from '../api.ts'
 import { FollowUpPresses, FollowUpWords } from '../follow-up.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, TextLink } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { Link } from '../router.tsx'
 
 /** Shows the morning card, the hand-over, and open follow-ups, as in messages. */
 export function ShiftPage({ title }: { title: string }) {
@@ -26,20 +25,12 @@ export function ShiftPage({ title }: { title: string }) {
 function Card({ id, card: { title, lines } }: { id: string; card: ShiftView['morning'] }) {
   return (
     <section className="stack tight" aria-labelledby={`${id}-title`}>
-      <h2 id={`${id}-title`}>
-        <Inert text={title} />
-      </h2>
+      <Inert as="h2" id={`${id}-title`} text={title} />
       {lines.length > 0 && (
         <ul className="stack tight">
           {lines.map(({ text, path }) => (
             <li key={`${path} ${text}`} className="wraps">
-              {path === null ? (
-                <Inert text={text} />
-              ) : (
-                <Link href={`/${path}`}>
-                  <Inert text={text} />
-                </Link>
-              )}
+              {path === null ? <Inert text={text} /> : <TextLink href={`/${path}`} text={text} />}
             </li>
           ))}
         </ul>

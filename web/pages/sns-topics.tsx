@@ -1,23 +1,21 @@
 import type { SnsTopic } from '../../domain/sns-topic.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Confirm, Failed } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
-import { useSession } from '../session.ts'
+import { useMissing } from '../permissions.ts'
 import { formatMoment } from '../time.ts'
 
 /** Lists topics of Amazon SNS: those that wait for a person, and those that are confirmed. */
 export function SnsTopics() {
-  const { data: session } = useSession()
-  const mayRead = missing(session, 'read_config') === null
+  const mayRead = useMissing('read_config') === null
+  const refused = useMissing('write_config')
   const topics = useAsk<ListPage<SnsTopic>>(['sns-topics'], '/sns/topics', {
     refetchInterval: 10_000,
     enabled: mayRead,
   })
   if (topics.error) return <Failed error={topics.error} isKept={topics.data !== undefined} />
   if (!topics.data || topics.data.items.length === 0) return null
-  const refused = missing(session, 'write_config')
   const waiting = topics.data.items.filter(({ isWaiting }) => isWaiting).length
   return (
     <section className="stack" aria-label="Topics of Amazon SNS">
@@ -96,5 +94,5 @@ const decide =
   ({ id }: SnsTopic, what: 'confirm' | 'remove') =>
   async () => {
     await ask(`/sns/topics/${id}/${what}`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['sns-topics'] })
+    await readAgain(['sns-topics'])
   }

@@ -1,16 +1,15 @@
-import type { UseQueryResult } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import type { ApiToken, NewApiToken } from '../../domain/api-token.ts'
 import { formatSpan } from '../../domain/format.ts'
 import type { Role } from '../../domain/permissions.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { CopyButton, CopyId } from '../copy.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
 import { SelectField, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { allRoles, isOfPeople } from '../permissions.ts'
-import { type PageLocation, usePlace } from '../router.tsx'
+import { pickSearch, usePlace } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
 const lifetimes = [
@@ -33,7 +32,7 @@ function MintToken() {
   const mint = async () => {
     setMinted(await ask<NewApiToken>('/tokens', { method: 'POST', body: toRequest(draft) }))
     setDraft({ ...draft, name: '', scopes: '' })
-    await queryClient.invalidateQueries({ queryKey: ['tokens'] })
+    await readAgain(['tokens'])
   }
   return (
     <>
@@ -123,32 +122,26 @@ function MintedToken({ name, token, onDone }: { name: string; token: string; onD
 /** Lists tokens of people and machines, but never the secret tokens themselves. */
 export function TokensPage({ title }: { title: string }) {
   const place = usePlace()
-  const cursor = place.search.get('cursor')
-  const tokens = useAsk<ListPage<ApiToken>>(['tokens', cursor], `/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`)
+  const search = pickSearch(place, ['cursor'], { limit: '50' })
+  const tokens = useAsk<ListPage<ApiToken>>(['tokens', search], `/tokens?${search}`)
+  const now = useNow()
   return (
     <>
       <Heading title={title} />
       <div className="stack">
         <MintToken />
-        <TokenTable tokens={tokens} place={place} />
+        <DataTable
+          query={tokens}
+          what="tokens"
+          place={place}
+          caption="Tokens, newest first"
+          columns={columnsAt(now)}
+          toKey={({ id }) => id}
+          toRowProps={(token) => ({ className: getEnd(token, now) ? 'soft' : '' })}
+          empty={<Nothing title="No tokens.">Create one above.</Nothing>}
+        />
       </div>
     </>
-  )
-}
-
-function TokenTable({ tokens, place }: { tokens: UseQueryResult<ListPage<ApiToken>>; place: PageLocation }) {
-  const now = useNow()
-  return (
-    <DataTable
-      query={tokens}
-      what="tokens"
-      place={place}
-      caption="Tokens, newest first"
-      columns={columnsAt(now)}
-      toKey={({ id }) => id}
-      toRowProps={(token) => ({ className: getEnd(token, now) ? 'soft' : '' })}
-      empty={<Nothing title="No tokens.">Create one above.</Nothing>}
-    />
   )
 }
 
@@ -163,9 +156,7 @@ function columnsAt(now: number): Column<ApiToken>[] {
       className: 'wraps',
       cell: (token) => (
         <>
-          <strong>
-            <Inert text={token.name} />
-          </strong>
+          <Inert as="strong" text={token.name} />
           <div className="small mono">
             {token.kind === 'sign_in' ? 'signed in through a provider' : <Inert text={token.prefix} />}
           </div>
@@ -219,15 +210,13 @@ function getEnd({ revokedAt, expiresAt }: ApiToken, now: number): string | null 
 function Revoke({ token: { id, name, prefix } }: { token: ApiToken }) {
   const revoke = async () => {
     await ask(`/tokens/${id}/revoke`, { method: 'POST' })
-    await queryClient.invalidateQueries({ queryKey: ['tokens'] })
+    await readAgain(['tokens'])
   }
   return (
     <Confirm button="Revoke" label={inertText(name)} title={`Revoke ${inertText(name)}`} run={revoke}>
       <p>
-        <code>
-          <Inert text={prefix} />
-        </code>{' '}
-        stops working, and every browser signed in with it is signed out. You cannot undo this.
+        <Inert as="code" text={prefix} /> stops working, and every browser signed in with it is signed out. You cannot
+        undo this.
       </p>
     </Confirm>
   )

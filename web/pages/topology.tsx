@@ -2,6 +2,7 @@ import type { RelationKind } from '../../domain/kinds.ts'
 import type { ShownResource } from '../../domain/listed-resource.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
+import { Section } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 
 /** Pixels of a box with its gap, as for `.topology li` in style/table.css. */
@@ -22,8 +23,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const rows = Math.max(countRows(around.needs), 1, countRows(around.neededBy))
   const firing = alerts.filter(({ status }) => status === 'firing').length
   return (
-    <section className="stack tight" aria-labelledby="topology">
-      <h2 id="topology">What this resource needs, and what needs it</h2>
+    <Section className="stack tight" id="topology" title="What this resource needs, and what needs it">
       <div className="topology">
         <Side title="It runs on or needs" near={around.needs} all={`/resources?needed_by=${encodeURIComponent(key)}`} />
         <Curves from={countRows(around.needs)} rows={rows} isLeft />
@@ -31,9 +31,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
           <h3>This resource</h3>
           <ul>
             <li className="own">
-              <strong className="mono">
-                <Inert text={key} />
-              </strong>
+              <Inert as="strong" className="mono" text={key} />
               <Fires count={firing} />
             </li>
           </ul>
@@ -45,7 +43,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
           all={`/resources?needs=${encodeURIComponent(key)}`}
         />
       </div>
-    </section>
+    </Section>
   )
 }
 

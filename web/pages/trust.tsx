@@ -1,4 +1,3 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { formatNumber } from '../../domain/format.ts'
 import {
@@ -12,15 +11,14 @@ import {
   trustWords,
 } from '../../domain/trust.ts'
 import { describeCall, describeStep, formatInterval } from '../../domain/trust-words.ts'
-import { ask, type ListPage, useAsk } from '../api.ts'
+import { ask, type ListPage, readAgain, useAsk } from '../api.ts'
 import { type Column, DataTable, Table } from '../data-table.tsx'
 import { Choice, ReasonField, useDraft } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
+import { Inert, inertText, TextLink } from '../inert.tsx'
 import { Fact, TypeName } from '../marks.tsx'
-import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import { Confirm, Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
+import { useMissing } from '../permissions.ts'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { StopKind, Stops } from '../stops.tsx'
 import { formatMoment } from '../time.ts'
 
@@ -52,9 +50,7 @@ const columns: Column<PairStanding>[] = [
     className: 'wraps',
     cell: (pair) => (
       <>
-        <Link href={hrefOf(pair)}>
-          <Inert text={pair.tool} />
-        </Link>
+        <TextLink href={hrefOf(pair)} text={pair.tool} />
         <div className="soft small">
           <TypeName type={pair.type} />
         </div>
@@ -144,8 +140,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
         <StopKind type={pair.type} tools={[pair.tool]} />
       </div>
       {steps.length > 0 && (
-        <section className="stack tight" aria-labelledby="steps-title">
-          <h2 id="steps-title">Who set it</h2>
+        <Section className="stack tight" id="steps-title" title="Who set it">
           <ul className="stack tight">
             {steps.map((step) => (
               <li key={step.at} className="wraps">
@@ -159,11 +154,10 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
               </li>
             ))}
           </ul>
-        </section>
+        </Section>
       )}
       {weeks.length > 0 && <Weeks weeks={weeks} />}
-      <section className="stack tight" aria-labelledby="calls-title">
-        <h2 id="calls-title">Newest calls</h2>
+      <Section className="stack tight" id="calls-title" title="Newest calls">
         <Table
           items={calls}
           caption="Newest calls"
@@ -171,7 +165,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
           toKey={({ incidentId, attempt, callId }) => `${incidentId} ${attempt} ${callId}`}
           none="The agent never proposed this write."
         />
-      </section>
+      </Section>
     </article>
   )
 }
@@ -186,8 +180,7 @@ const callColumns: Column<TrustCall>[] = [
 
 function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
   return (
-    <section className="stack tight" aria-labelledby="weeks-title">
-      <h2 id="weeks-title">Grades by people</h2>
+    <Section className="stack tight" id="weeks-title" title="Grades by people">
       <Table<PairHistory['weeks'][number]>
         items={weeks}
         caption="Grades by people, by week"
@@ -198,7 +191,7 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
         ]}
         toKey={({ week }) => week}
       />
-    </section>
+    </Section>
   )
 }
 
@@ -207,8 +200,7 @@ function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
  * saw it.
  */
 function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
-  const { data: session } = useSession()
-  const client = useQueryClient()
+  const refused = useMissing('decide')
   const [to, setTo] = useState<TrustLevel>(pair.level)
   const [reason, setReason] = useDraft(`level of ${pair.type} ${pair.tool}`)
   const run = async () => {
@@ -220,8 +212,8 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
       button="Set the level"
       label="of this pair"
       title={`What may ${inertText(pair.tool)} do by itself in ${inertText(pair.type)}?`}
-      refused={missing(session, 'decide')}
-      run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['trust'] }))}
+      refused={refused}
+      run={() => run().finally(() => void readAgain(['trust']))}
     >
       <Choice
         name="level"

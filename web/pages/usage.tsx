@@ -7,7 +7,8 @@ import { type ListPage, useAsk } from '../api.ts'
 import { type Column, DataTable, Table, Tally } from '../data-table.tsx'
 import { AddressFacet, SelectField, toOptions } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
-import { Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { Fact } from '../marks.tsx'
+import { Heading, Nothing, QueryState, Section } from '../page-frame.tsx'
 import { Link, navigate, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 
@@ -113,10 +114,9 @@ function Totals({ usage }: { usage: Usage }) {
   return (
     <dl className="facts">
       {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd className="figure">{value}</dd>
-        </div>
+        <Fact key={name} name={name} className="figure">
+          {value}
+        </Fact>
       ))}
     </dl>
   )
@@ -173,12 +173,11 @@ type SheetProps<T> = { title: string; items: T[]; columns: Column<T>[]; toKey(it
 
 function Sheet<T>({ title, ...table }: SheetProps<T>) {
   return (
-    <section className="stack tight narrow">
-      <h2>{title}</h2>
+    <Section className="stack tight narrow" title={title}>
       <div className="sheet">
         <Table caption={title} none="Nothing yet." {...table} />
       </div>
-    </section>
+    </Section>
   )
 }
 

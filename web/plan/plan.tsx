@@ -197,10 +197,7 @@ function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: Pla
             from <Inert text={from} />
           </>
         )}{' '}
-        to{' '}
-        <b>
-          <Inert text={to} />
-        </b>
+        to <Inert as="b" text={to} />
       </span>{' '}
       <span className="soft">{wave && `wave ${wave}${after}`}</span>
     </>
@@ -252,11 +249,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
   return (
     <ul>
       <li>{capitalize(formatPlanProof(proposal, proof.kind))}.</li>
-      {standing && (
-        <li className={isWorse ? 'strong' : ''}>
-          <Inert text={formatStanding(standing)} />
-        </li>
-      )}
+      {standing && <Inert as="li" className={isWorse ? 'strong' : ''} text={formatStanding(standing)} />}
     </ul>
   )
 }
@@ -273,17 +266,13 @@ export function StaysDown(left: LeftDown) {
       <ul>
         {unplaced.map(({ vm, reason }) => (
           <li key={vm}>
-            <b>
-              <Inert text={vm} />
-            </b>
+            <Inert as="b" text={vm} />
             {reason && ': '}
             <Inert text={reason} />
           </li>
         ))}
       </ul>
-      <p>
-        <Inert text={formatWhyDown(left)} />
-      </p>
+      <Inert as="p" text={formatWhyDown(left)} />
     </div>
   )
 }

@@ -37,9 +37,7 @@ export function Rules({ barred }: { barred: readonly BarredVm[] }) {
       <summary>Why the other hosts cannot take {formatList(vms, 'or')}</summary>
       <ul>
         {barred.map(({ vm, host, text }) => (
-          <li key={`${vm} ${host}`}>
-            <Inert text={text} />
-          </li>
+          <Inert key={`${vm} ${host}`} as="li" text={text} />
         ))}
       </ul>
     </details>
