@@ -69,8 +69,8 @@ export function connect(
   // Ignores errors of an idle connection, because the next query opens another connection. An error
   // without a listener would end the process.
   pool.on('error', () => {})
-  // Ignores the error of a connection that breaks between two statements of a transaction. The next
-  // statement then fails.
+  // Ignores the error of a connection that breaks between two statements of a transaction or of a
+  // lock holder. The next statement then fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),

@@ -17,8 +17,8 @@ export type LoginRights = {
   hasServicesRole: boolean
   isServices: boolean
   /**
-   * Foreign tables in a database without Nightshift's migrations, at most three. Tables of
-   * extensions are left out.
+   * Tables of other programs in a database without Nightshift's migrations, at most three. Tables
+   * of extensions are left out.
    */
   othersTables: string[]
 }

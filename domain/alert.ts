@@ -58,7 +58,7 @@ export const alert = z.object({
    * a new alert. Absent for an ordinary end.
    */
   endReason: z.string().max(maxWordChars).optional(),
-  /** The sender's word for an unknown state. An alert in an unknown state counts as firing. */
+  /** The sender's word for a state that Nightshift does not know. The alert counts as firing. */
   stateWord: z.string().max(maxWordChars).optional(),
   links: alertLinks,
   /**

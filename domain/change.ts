@@ -143,7 +143,7 @@ export function changeNamesToLookUp({ resources, labels }: Named, rules: ChangeR
   return resources.map((name) => (parseResourceKey(name)?.id ?? name).toLowerCase())
 }
 
-/** Returns at least one resource of a change; one for several names of one resource. */
+/** Returns at least one entry, perhaps without a resource. Names of one resource give one entry. */
 export function chooseChangeResources(
   change: Named,
   rules: ChangeRules,

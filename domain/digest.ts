@@ -39,8 +39,8 @@ export function cleanJson<T>(value: T): T {
 
 /**
  * Computes the digest of an action. An approval is bound to this digest, a denial forbids it, and
- * the core API requires it. The digest covers the tool and the arguments, without absent arguments
- * and `reason`.
+ * the core API requires it. The digest covers the tool and `identity`, the fields that make two
+ * calls one action, without absent fields and `reason`.
  */
 export function actionDigest(tool: string, identity: Record<string, unknown>): string {
   const kept = Object.entries(identity).filter(

@@ -23,7 +23,7 @@ export type IncidentTerms = {
  */
 type Names = ReadonlyMap<string, string | null>
 
-/** Arguments that are valid for one moment or process, so that they differ for the follower. */
+/** Arguments that are valid for only one moment or process, so they differ for the follower. */
 const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
 /**

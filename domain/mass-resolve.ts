@@ -1,5 +1,5 @@
 /**
- * Number of ends of alerts per minute from which the ends are suspicious, if they are also more
+ * Number of ends of alerts per minute above which the ends are suspicious, if they are also more
  * than half of the sender's firing alerts. So many ends probably mean that the sender's
  * configuration changed.
  */

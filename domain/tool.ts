@@ -121,7 +121,7 @@ export type ToolContext = {
 export type Preparation = {
   /** Every resource that the action touches. */
   targets: ResourceRef[]
-  /** The arguments that make two calls one action. They are part of the action digest. */
+  /** The fields that make two calls one action. They are part of the action digest. */
   identity: Record<string, unknown>
   /** The fingerprint of the facts on which the dry run is based. */
   stateFingerprint: string

@@ -3,7 +3,10 @@ import type { Db } from '../connect.ts'
 
 export type RateLimit = { attempts: number; seconds: number }
 
-/** The count of attempts. `first`: the attempt is the first over the limit, which is logged. */
+/**
+ * The count of attempts. `first`: the attempt is the first over the limit. Only this attempt is
+ * logged.
+ */
 type AttemptCount = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**

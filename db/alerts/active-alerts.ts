@@ -15,8 +15,9 @@ const namingLabels = [
 type NamedThing = { keys: string[]; names: string[] }
 
 /**
- * Finds the names that the registry has for a resource. `text`: the key `kind:id` of the resource,
- * or its id. If the resource is unknown, its only name is this text.
+ * Finds the names that the registry has for a resource, by the key that sources with authority
+ * give. `text`: the key `kind:id` of the resource, or its id. If the resource is unknown, its only
+ * name is this text.
  */
 export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
   const ref = parseResourceKey(text)

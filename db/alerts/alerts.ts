@@ -336,7 +336,7 @@ export type IngestResult = {
   outcome: IngestOutcome | 'refused'
   /** Why the alert was refused; absent if it was stored. */
   reason?: string
-  /** Whether the queue has a new incident to investigate. */
+  /** Whether the queue has a new or reopened incident to investigate. */
   wakesQueue: boolean
   /** The run to inform that all alerts of its incident are over; null if there is no such run. */
   tellRun: { incidentId: string; attempt: number } | null

@@ -22,7 +22,7 @@ export type ExpectationSubject =
   | { subject: 'resource'; resourceKind: string; resourceId: string }
   | { subject: 'type'; type: string }
 
-/** Stores the state of a subject as expected when a person marks it. Returns the row. */
+/** Stores a mark as expected, with the state as it was read for the mark. Returns the row. */
 async function markExpected(
   trx: Trx,
   mark: ExpectationSubject & {
@@ -208,7 +208,7 @@ export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Ale
 /**
  * Closes an incident as expected if the read matches the mark. Otherwise the incident is treated
  * normally and people are notified. The caller holds the incident's lock. Returns whether the queue
- * has a new incident.
+ * has the incident to investigate.
  */
 export async function settleExpected(
   trx: Trx,

@@ -22,12 +22,13 @@ const maxTries = 3
  * Stores the alerts of a request body in order. Each alert is stored, is counted, joins an incident
  * or opens an incident, as `domain/lifecycle.ts` decides. New alerts, and alerts that are only
  * counted, are written in sets; all other alerts are written one by one. One transaction holds at
- * most 250 alerts, so a body of 250 alerts is stored completely or not at all. The first part of a
- * longer body may be stored when the next part fails. The sender then repeats the request, and the
- * alerts that are already stored count as repeats.
+ * most 250 alerts, so a body of up to 250 alerts is stored completely or not at all. The first part
+ * of a longer body may be stored when the next part fails. The sender then repeats the request, and
+ * the alerts that are already stored count as repeats.
  *
  * An alert whose values PostgreSQL refuses is `refused`, and all other alerts are stored. Of two
- * bodies with one alert, the second waits. Lock order: sender and fingerprint, incident, alert.
+ * bodies that share an alert, the second waits. Lock order: sender and fingerprint, incident,
+ * alert.
  */
 export async function ingestBody(db: Db, received: readonly Alert[]): Promise<IngestResult[]> {
   const taken: IngestResult[] = []
@@ -81,7 +82,7 @@ export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<
     if (of.length === 0) continue
     const outcome = await saved(trx, take)
     if (outcome.ok) for (const [index, { at }] of of.entries()) taken.set(at, outcome.value[index]!)
-    // Tries each alert of the part separately, because one of them cannot be stored.
+    // Tries each alert of the set separately, because one of them cannot be stored.
     else alone.push(...of.map(({ at, alert }) => ({ at, alert, incidentId: null, isHeartbeat: false })))
   }
   for (const { at, alert, isHeartbeat, incidentId } of alone.toSorted(byIncident)) {

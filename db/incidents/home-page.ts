@@ -120,7 +120,7 @@ type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   alsoAsked: number
 }
 
-/** Lists calls whose turn has come. The card of a call also shows the next calls of its turn. */
+/** Lists calls about which people are asked now. The card of a call also shows its other calls. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,

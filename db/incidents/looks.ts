@@ -64,7 +64,8 @@ export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook):
 
 /**
  * Stores a read and lets the watchdog decide at once. `differs`: the difference from an expected
- * state. Returns whether the queue has a new incident. Drops a read that is no longer wanted.
+ * state. Returns whether the queue has an incident to investigate. Drops a read that is no longer
+ * wanted.
  */
 export async function recordLook(
   db: Db,

@@ -75,8 +75,8 @@ type CountedAlerts = AlertCounts & {
 }
 
 /**
- * Counts the alerts of an incident by state. An alert of a sender without ends fires if it was
- * repeated after the closing.
+ * Counts the alerts of an incident by state. Once the incident is closed, an alert of a sender
+ * without ends counts as firing only if it was repeated after the closing.
  */
 export async function alertCounts(
   trx: Trx,

@@ -14,7 +14,7 @@ type CallSubject = {
   capability: string
   argsDigest: string
   rehearse: boolean
-  /** The approval or standing grant on which a device grant is based; null without a grant. */
+  /** The approval or standing grant on which a device grant is based; null if none is needed. */
   authority: string | null
 }
 
