@@ -165,7 +165,7 @@ async function recordVerification(
   const { callId, tool, targets } = started.metadata
   const observation = await unlessAsBefore(db, run, started, looked)
   const outcome = outcomeOf(observation)
-  // Lowers trust only after a write that was done and did not help. A failed write changed nothing.
+  // Lowers trust only after a write that ran and did not help. A failed write repaired nothing.
   const isWrong = outcome === 'not_held' && (await failureOf(db, run, started)) === null
   await db.transaction().execute(async (trx) => {
     const earlier = await countEvents(trx, run, 'verification')

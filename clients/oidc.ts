@@ -44,8 +44,8 @@ const rediscoverAfterMs = 3_600_000
 const callbackPath = '/auth/oidc/callback'
 
 /**
- * Makes the code flow with PKCE. Reads the provider's settings only at the first sign-in, because
- * the provider may be down at the start.
+ * Makes the code flow with PKCE. Does not read the provider's settings before the first sign-in,
+ * because the provider may be down at the start.
  */
 export function createOidc(settings: OidcSettings): Oidc {
   let known: { configuration: Promise<openid.Configuration>; atMs: number } | null = null

@@ -69,7 +69,8 @@ function startPlanner(): Planner {
   const planner = { worker, solverPids, stop }
   running.add(planner)
   worker.unref()
-  // Warns about a failed thread, because the plan itself would only report that time was up.
+  // Warns about a failed thread, because the plan itself would only report that time was up. `exit`
+  // follows the error and ends the wait for reports.
   worker.on('error', (error) => process.emitWarning(`the search for a plan failed: ${error.message}`))
   worker.once('exit', stop)
   process.once('exit', stop)

@@ -336,8 +336,8 @@ function cite(state: SafetyState, event: IncidentEvent): void {
 
 function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
-  // Ignores the refusal of a call that code itself made, because the refusal tells nothing about
-  // the model.
+  // Ignores the ruling on a call that code itself made. The call counts only once it is answered,
+  // because its refusal tells nothing about the model.
   if (isCallOfCode(callId)) return
   state.correctionsInARow = 0
   // Allows an ending that was refused only for its wording to be repeated; it is then marked.

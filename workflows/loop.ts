@@ -19,8 +19,8 @@ export type LoopPorts = {
    */
   pause(waitMs: number): Promise<'over' | 'interrupted'>
   /**
-   * Called between two steps. Returns true if the run has ended, because a person stopped it or its
-   * alerts ended.
+   * Called between two steps. Returns true if the run has ended, because a person stopped it,
+   * because it was cancelled in Temporal, or because its alerts ended.
    */
   interrupted(turn: number): Promise<boolean>
   /**

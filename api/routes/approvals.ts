@@ -35,7 +35,7 @@ const tag = 'approvals'
 // Maximum milliseconds of a "not now": a day, and the hour that a clock change may add.
 const maxAgainMs = 25 * 3_600_000
 
-/** Refuses an invalid end of a "not now", which must be a time in the future within a day. */
+/** Refuses an end of a "not now" that is not in a denial, not in the future, or after a day. */
 function refuseBadMoment(decided: Decision, at: string, now: string): void {
   const inMs = Date.parse(at) - Date.parse(now)
   const message =

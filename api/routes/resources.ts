@@ -72,7 +72,6 @@ export const resourceRoutes = [
 export const resourceParams = z.object({ id: z.string().min(1).max(100) })
 
 /**
- * Set if the platform did not respond. The health is then unknown, because no older result replaces
- * it.
+ * Set if the platform did not respond. The health is then unknown: no older result replaces it.
  */
 export const staleFlag = { stale: z.literal(true).optional() }

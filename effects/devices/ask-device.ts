@@ -240,7 +240,8 @@ async function send(
       await way.ready(signal)
       const request = issue()
       const answer = await callDevice(way, request, signal)
-      // Sends the call again if the device is busy: the device began nothing, and may be free soon.
+      // Sends the call again if the device is busy: the device began and journalled nothing, and
+      // may be free soon.
       if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true

@@ -177,6 +177,7 @@ async function hold(
     if (tools.mapsAll) mapAllUsers(pid)
     child.stdin.write('go\n')
     await hear('held')
+    // Keeps the machine's mounts with their flags for commands that read the mounts.
     const left = sees.includes('mounts') ? [] : leftWritable(pid, covered)
     const closed = left.length > 0 ? await directoriesBefore(left, enterable(tools, pid, sees)) : []
     // Lets the agent end without waiting for the holder, which ends when its input from the agent

@@ -170,7 +170,8 @@ function listLimits(instance: Instance): InstanceLimit[] {
     ...[...groups].map((index): InstanceLimit => ({ kind: 'group', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'cpu', index })),
     ...hosts.map((index): InstanceLimit => ({ kind: 'ram', index })),
-    // Lists evacuees last, so that they stay in the core if they are needed.
+    // Lists evacuees last, the least important at the end, so that these stay in the core if they
+    // are needed.
     ...evacuees.map((index): InstanceLimit => ({ kind: 'vm', index })),
   ]
 }

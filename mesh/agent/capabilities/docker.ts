@@ -280,7 +280,7 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
       }
       const text = output.text('stdout')
       const result = { container: found.name, id: found.id.slice(0, 12), output: text }
-      // Reports more lines than requested as cut, because older lines may exist.
+      // Reports as many lines as requested as cut, because older lines may exist.
       return { ok: true, result, truncated: output.truncated || text.split('\n').length > tail }
     }),
 })

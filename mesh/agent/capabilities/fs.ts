@@ -210,7 +210,7 @@ export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIn
   }
 }
 
-/** Refuses parts and base64, in which the rules do not recognise a secret. */
+/** Refusal of parts and base64, in which the rules do not recognise a secret. */
 const wholeOnly = 'a secret file can be read only as a whole and as text'
 
 /**
