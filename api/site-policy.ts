@@ -37,8 +37,8 @@ async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
 }
 
 /**
- * Records that there is no policy file, but only if all places could be read. Otherwise reports the
- * place that cannot be read.
+ * Records that there is no policy file, but only if all places could be read. The list of runbooks
+ * reports a place that cannot be read.
  */
 async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   const { places } = knowledge.list()

@@ -2,7 +2,7 @@ import { truncate } from '../domain/format.ts'
 
 /**
  * Finds why a certificate would be refused even with another authority: it is for another server,
- * or out of date. Null without such a fault.
+ * or out of date. Null for any other error, such as an authority that is not trusted.
  */
 export function findCertificateFault(error: unknown): string | null {
   const { code, cert } = error as {

@@ -94,8 +94,8 @@ const shownIncident = incident.pick({
 
 /**
  * A line of Home about one or more incidents of a type. A storm of incidents has one line, and a
- * few incidents have a line each. `incident`: the most urgent incident of the line, or the newest
- * of several equally urgent incidents.
+ * few incidents have a line each. `incident`: in lines that need a person the most urgent incident,
+ * then the newest; in lines of work the leader; in done lines the incident that closed last.
  */
 const homeLine = z.object({
   type: incidentType,

@@ -24,7 +24,10 @@ export type DeviceLink = {
 const maxUnderWay = 96
 /** The most bytes that a device may leave unread. */
 const maxUnreadBytes = 4_000_000
-/** The most frames of any kind per second. A response of 10 MB takes 160 frames. */
+/**
+ * The most frames of any kind per second. A response of 10 MB takes 160 frames, and lines are
+ * joined.
+ */
 const maxFramesPerSecond = 4_000
 /** Bytes that may still come for one abandoned exchange: at most so many were in transit. */
 const strayBytesPerLeft = 2_000_000

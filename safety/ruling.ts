@@ -157,7 +157,7 @@ export function standingOf(state: SafetyState, turn: number, budgets: Budgets): 
  */
 const soon = 'turns_soon'
 
-/** Whether a warning leaves no turn for a correction, so that wording is only marked after it. */
+/** Whether a warning leaves no room for a correction, so that wording is only marked after it. */
 export const isLastWord = (code: string): boolean => code.startsWith('budget_') && code !== `budget_${soon}`
 
 /**

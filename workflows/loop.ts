@@ -101,7 +101,7 @@ export async function runLoop(
       case 'over_budget':
         return escalate(budgetCodes[thought.budget ?? 'tokens'] ?? 'TOKEN_BUDGET')
       case 'interrupted':
-        // Repeats the turn unless the run has ended, because a stop interrupted the answer.
+        // Repeats the turn unless the run has ended, because the model's answer was interrupted.
         progress.turn -= 1
         continue
       case 'waiting':

@@ -37,7 +37,10 @@ const isFields = (value: unknown): value is Fields =>
  */
 export const isToken = (text: string): boolean => /^[^\s"'{}[\]]+$/.test(text)
 
-/** Reads one context of a kubeconfig. Null for the current context. Throws KubeconfigRefused. */
+/**
+ * Reads one context of a kubeconfig. `context`: null for the current context. Throws
+ * KubeconfigRefused.
+ */
 export function readKubeconfig(text: string, context: string | null): Kubeconfig {
   const config = parseFields(text)
   const contexts = named(config.contexts, 'context')

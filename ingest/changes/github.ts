@@ -44,7 +44,7 @@ const githubReaders: Readonly<Record<string, GithubReader>> = {
   workflow_run: readWorkflowRun,
 }
 
-/** States after which another version runs than before. A replaced deployment is `inactive`. */
+/** States in which another version may run than before. A replaced deployment is `inactive`. */
 const githubStates = ['in_progress', 'success', 'failure', 'error']
 
 function readDeploymentStatus(body: RawFields, { name }: Repository, nowIso: string): GithubRead {

@@ -123,7 +123,7 @@ function readOrders(): void {
   })
 }
 
-/** Serves a webhook that allows everything, but whose certificate the API server does not trust. */
+/** Serves a webhook that allows everything, but whose certificate has expired. */
 function serveWebhook({ certificate, key, host, port }: Extract<ClusterOrder, { kind: 'webhook' }>): void {
   webhook = createSecureServer({ cert: certificate, key }, (request, response) => {
     let text = ''

@@ -19,7 +19,7 @@ function listView(view: ClusterView, namespaces: readonly string[] | null): Omit
   const workloads = [...view.objects.values()].filter(
     (each): each is KeptWorkload => isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
   )
-  // Leaves out old ReplicaSets, and Jobs without a controller.
+  // Leaves out old ReplicaSets and finished Jobs, if they have no controller.
   const listed = workloads.filter((each) => !isOver(each)).sort(byPlace)
   return {
     nodes: objectsOf(view, 'Node')

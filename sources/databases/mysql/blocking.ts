@@ -27,8 +27,9 @@ const definitionsSql = `
 const isExclusive = (type: unknown): boolean => /EXCLUSIVE|NO_WRITE|NO_READ_WRITE|UPGRADABLE/.test(String(type))
 
 /**
- * Finds the sessions that block the lock of an object: holders with an exclusive lock. Without an
- * exclusive holder, waiters for an exclusive lock, which block all later requests.
+ * Finds the sessions that block the lock of an object: holders, if their lock or the requested lock
+ * is exclusive. Without such a holder, waiters for an exclusive lock, which block all later
+ * requests.
  */
 function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
   const granted = rows.filter(
