@@ -158,8 +158,8 @@ const lanes = 4
 
 /**
  * Measures reads on loopback through HTTP, request check, guard and journal, with and without a
- * separate process. Compares them with starting that process directly. Also measures the whole path
- * from the tool registry.
+ * separate process. Compares these reads with a direct start of the process. Also measures the
+ * whole path from the tool registry.
  */
 export async function mesh(): Promise<void> {
   const device = await startDevice()

@@ -124,8 +124,8 @@ export function isCard(trigger: Trigger): boolean {
 }
 
 /**
- * Whether a notification is about more than one incident, and so does not belong in an incident's
- * thread.
+ * Whether a notification is about several incidents or the whole installation, and so does not
+ * belong in the thread of one incident.
  */
 export function isAboutSeveral({ trigger, incidents }: Notification): boolean {
   return trigger === 'notice' || trigger === 'duty' || isCard(trigger) || incidents.length > 0

@@ -111,7 +111,7 @@ type Served<T> = {
 }
 
 /**
- * Starts a part that keeps running. If the part ends by itself, starts it again, up to five times.
+ * Starts a part that keeps running. If the part ends by itself, starts it again a few times.
  */
 export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
   return startPart(parts, part, async (progress) => {

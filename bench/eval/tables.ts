@@ -179,7 +179,7 @@ function listStops(runs: readonly EvalRun[]): string {
 
 /**
  * Compares the runs of two files, in total and by scenario. Marks shares whose confidence intervals
- * differ.
+ * do not overlap.
  */
 export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): string {
   const scenarios = [...new Set([...a, ...b].map(({ scenario }) => scenario))]

@@ -32,7 +32,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
 
 /**
  * Causes faults in the lab and prints what Nightshift does about them. Stops without an error if
- * the signal aborts. If approvals are pending, prints those instead, unless `again` is set.
+ * the signal aborts. If approvals are pending, prints the approvals instead, unless `again` is set.
  */
 export async function playDemo(run: LocalRun, options: { again: boolean; signal: AbortSignal }): Promise<void> {
   const { signal } = options

@@ -65,8 +65,8 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
 }
 
 /**
- * Builds the programs that the cluster lacks, once per checkout. Throws CommandFailed if this
- * fails.
+ * Builds the programs that the cluster lacks, once per checkout. Throws CommandFailed with the
+ * remedy if the build fails.
  */
 async function buildWhatLacks(): Promise<void> {
   const { toBuild, problems } = whatClusterLacks()

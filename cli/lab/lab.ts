@@ -96,7 +96,7 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
 /**
  * Runs a scenario: causes a fault, follows its incident to the end, lets the oracle check the
  * state, and checks the ending. Throws CommandFailed if the state or the ending is wrong. For
- * example, a person must get a full disk of a tenant, and its ending as repaired is wrong.
+ * example, a full disk of a tenant must be handed to a person, and must not end as repaired.
  */
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options

@@ -45,9 +45,9 @@ const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
 const dayMs = 24 * 3_600_000
 
 /**
- * Finds the first target without a fault, and without an incident of this alert today. Null without
- * one. An alert gets three attempts a day, and two scenarios on one target would repair each
- * other's fault.
+ * Finds the first target without a fault, and without an incident of this alert today. Null if
+ * every target has one. An alert gets three attempts a day, and two scenarios on one target would
+ * repair each other's fault.
  */
 export async function findFreshTarget(
   api: ApiClient,

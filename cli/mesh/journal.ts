@@ -3,7 +3,7 @@ import { type AuditedCall, auditedCall } from '../../domain/device.ts'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../api.ts'
 
-/** Reads a path below `/api/v1` of the core API. Throws ApiProblem without a success. */
+/** Reads a path below `/api/v1` of the core API. Throws ApiProblem if the request fails. */
 type GetPath = (path: string) => Promise<unknown>
 
 export type DeviceAudit = {
@@ -79,7 +79,7 @@ export async function auditDevice(
     }
   }
 
-  /** Reads all entries of the journal. Returns null and adds a problem if this fails at the API. */
+  /** Reads all entries of the journal. Returns null and adds a problem if the API refuses. */
   async function readEntries(): Promise<JournalEntry[] | null> {
     const all: JournalEntry[] = []
     try {

@@ -27,7 +27,7 @@ type Foreseen = z.infer<typeof foreseen>
 const reading = z.looseObject({ source: z.string(), summary: foreseen })
 
 /**
- * Explains nodes of a connected cluster, and which of their pods would have no place without them.
+ * Explains the loss of nodes of a connected cluster: which of their pods would have no place.
  * Throws CommandFailed if a pod would stay pending.
  */
 export async function explainNodes(options: NodeOptions): Promise<void> {

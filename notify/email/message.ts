@@ -18,7 +18,7 @@ import {
 export type MailMessage = {
   subject: string
   messageId: string
-  /** The id of the first mail of the thread; null if this mail begins or needs no thread. */
+  /** The id of the first mail of the thread; null if this mail begins or has no thread. */
   inReplyTo: string | null
   text: string
   html: string

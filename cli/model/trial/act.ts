@@ -21,7 +21,7 @@ type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
 export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
   const facts = toolFacts.get(call.tool)
   const isEnding = facts?.effect === 'terminal'
-  // Adds the alerts and messages up to the end of the log, because an ending is judged by them.
+  // Adds the alerts and messages up to the log's ending, by which the judge decides on an ending.
   if (isEnding) passWorld(play, play.recording.ending.seq)
   const state = fold(play.rows, play.recording.attempt, play.recording.incident.resource)
   const proposed = keyOfCall(call.tool, call.arguments)

@@ -136,7 +136,7 @@ function quotesOf(given: Record<string, unknown> | null): number[] {
 
 /** Number of comparable incidents that a verdict needs. */
 export const minComparable = 30
-/** The share of incidents with the same ending and writes from which two models count as alike. */
+/** The share of equal results, with 95 % confidence, from which two models count as alike. */
 const alikeShare = 0.8
 
 export type TrialTotals = {
