@@ -5,9 +5,9 @@ const days = 180
 
 /**
  * Fills a migrated, empty database with half a year of incidents, rows, alerts, approvals and
- * audit. SQL writes the data and not `append()`, so there are no hash chain and no foreign key
- * checks. Only for a throw-away database. Lengths vary as real ones do: most incidents are short,
- * one in two hundred has a thousand rows.
+ * audit. Writes by SQL instead of `append()`, so the rows have no hash chain and no foreign key
+ * checks. Only for a throw-away database. Lengths vary as in real logs: most incidents are short,
+ * and one in two hundred has a thousand rows.
  */
 export async function fill(
   databaseUrl: string,
@@ -25,8 +25,8 @@ export async function fill(
         await client.query(statement, [from, to])
       if (to % 10_000 === 0 || to === incidents) progress(`${to} of ${incidents} incidents`)
     }
-    // Turns triggers on again, because the trigger of the audit writes its hash chain, and a row
-    // without the chain is refused.
+    // Turns triggers on again, because a trigger writes the hash chain of the audit log, which
+    // refuses entries without the chain.
     await client.query('set session_replication_role = default')
     await client.query(auditRows)
     await client.query('drop table life')
@@ -52,8 +52,8 @@ const preparation = [
 function tables(incidents: number, events: number): string {
   const long = Math.floor(incidents / 200)
   const longRows = Math.min(long * 1_000, Math.floor(events * 0.1))
-  // Short incidents have at least six rows and exponentially distributed lengths. The other rows go
-  // to the long incidents.
+  // Gives short incidents at least six rows and exponentially distributed lengths. The long
+  // incidents get the remaining rows.
   const mean = Math.max(0.001, (events - longRows) / Math.max(1, incidents - long) - 6)
   return `create table life as
     select n,
@@ -91,8 +91,8 @@ const incidentRows = `
   from life where n between $1 and $2 order by n`
 
 /**
- * Writes the kinds of rows in the order that the grammar requires: alert, claim, context, then
- * turns of four rows, then the end.
+ * Writes the rows of an incident in a valid order: alert, claim, context, then turns of four rows,
+ * then the end.
  */
 const eventRows = `
   insert into incident_event (incident_id, attempt, seq, step_key, turn, kind, action, actor, detail, metadata, at, prev_hash, hash)

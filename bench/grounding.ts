@@ -15,14 +15,15 @@ import { report } from './stage.ts'
 /**
  * Repeats recorded public investigations through the real loop, judge and claim check. A diagnosis
  * must count as shown if the readings prove it. It must not count as shown if the deciding reading
- * is missing, the readings are another case's, or a scripted model lies.
+ * is missing, the readings are from another case, or a scripted model lies.
  */
 
 /**
- * The trials. `golden`: the recorded readings, and the diagnosis that they prove. `removed`:
- * without the deciding readings. `swapped`: with another case's readings. A lie quotes true words
- * from another or an absent row, another line with the object's name, only the name, or what the
- * other case says. `in own words`: the claim marks no quote, and cites a line about the object.
+ * The trials. `golden`: the recorded readings, and the diagnosis that they prove. `removed`: the
+ * case's readings without the deciding readings. `swapped`: the readings of another case. A lie
+ * quotes true words from a wrong or absent row, another line with the object's name, only the name,
+ * or the words of the other case. `in own words`: the claim has no quotation marks, and cites a
+ * line about the object.
  */
 const trials = [
   'golden',
@@ -45,8 +46,8 @@ const kinds = ['golden', 'removed', 'swapped'] as const
 const trialsOf = (kind: (typeof kinds)[number]): Trial[] => trials.filter((trial) => trial.startsWith(kind))
 
 /**
- * Builds the script of some trials. Null if the case has no readings left without the deciding
- * readings.
+ * Builds the script of the chosen trials. Null if a case has only deciding readings, and they are
+ * removed.
  */
 function scriptOf(chosen: readonly Trial[], own: Diagnosed, other: Diagnosed): ModelScript | null {
   const [first = 'golden'] = chosen
@@ -78,7 +79,7 @@ type Cited = [seq: number, words: string]
 const noRow = 9_999
 type PlayedPair = { own: Diagnosed; other: Diagnosed; reads: number }
 
-/** Returns what a trial cites: rows, and the words that should be in each. */
+/** Returns what a trial cites: rows of the log, each with the quoted words. */
 function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly PlayedResult[]): Cited[] {
   const { at, words } = own.diagnosis
   const read = results.slice(0, reads)
@@ -102,8 +103,8 @@ function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly
 }
 
 /**
- * Returns the newest line with the object's name, if the deciding words lack the name. Otherwise
- * returns nothing.
+ * Returns the newest line with the object's name if the deciding words lack the name. Otherwise
+ * empty.
  */
 function namedBy(object: string, words: string, results: readonly PlayedResult[]): Cited[] {
   if (holdsName(foldText(words), object)) return []
@@ -114,19 +115,17 @@ function namedBy(object: string, words: string, results: readonly PlayedResult[]
   return []
 }
 
-/**
- * Finds the row that shows the words: the last search that found them, or else the reading itself.
- */
+/** Finds the row that shows the words: the last search with them, or else reading number `at`. */
 function rowOf(results: readonly PlayedResult[], reads: number, at: number, words: string): number {
   const searched = results.slice(reads).findLast(({ text }) => holds(text, words))
   return (searched ?? results[at])?.seq ?? noRow
 }
 
-/** Returns whether a result shows the words, as the claim check reads both. */
+/** Returns whether a result contains the words, after folding both texts like the claim check. */
 const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
 
 /**
- * Returns the longest piece of the words that has no line end or quotation mark, because the search
+ * Returns the longest part of the words without line ends and quotation marks, because the search
  * works line by line.
  */
 function longestLine(words: string): string {
@@ -134,7 +133,7 @@ function longestLine(words: string): string {
   return (pieces.sort((a, b) => b.length - a.length)[0] ?? words).slice(0, 90)
 }
 
-/** Finds the longest line that the model read and that names the object. */
+/** Finds the longest line with the object's name, in the first result that has one. */
 function lineAbout(object: string, results: readonly PlayedResult[]): { seq: number; line: string } | null {
   for (const { seq, text } of results) {
     const found = linesOf(text).filter((line) => line.includes(object) && line.length > object.length)
@@ -144,7 +143,7 @@ function lineAbout(object: string, results: readonly PlayedResult[]): { seq: num
   return null
 }
 
-/** Lists the texts in a result that are not cut and fit in a quote. */
+/** Lists the texts in a result that are not cut and are short enough for a quote. */
 function linesOf(text: string): string[] {
   const strings = [...text.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([found]) => JSON.parse(found) as string)
   return strings.map((each) => each.trim()).filter((each) => each !== '' && each.length < 900 && !each.includes('…'))
@@ -186,7 +185,7 @@ export async function grounding(options: Options): Promise<void> {
   else print(all, played, seconds)
 }
 
-/** Prints each ending in free words that was judged wrongly, and the shares. */
+/** Prints each ending in free words that was judged wrongly, and the share of each judgement. */
 function printFreeWords(json: boolean): void {
   const outcomes = judgeFreeWords()
   if (json) return void console.log(JSON.stringify({ bench: 'grounding', ...sumUpFreeWords(outcomes) }))
@@ -241,7 +240,7 @@ async function playTrials(player: Player, chosen: Trial[], own: Diagnosed, other
   return played
 }
 
-/** Returns a case with another fault and another object, far away in the list. */
+/** Returns a case with another fault and another object, starting far away in the list. */
 function otherOf(known: readonly Diagnosed[], at: number): Diagnosed | undefined {
   const own = known[at]
   const step = Math.floor(known.length / 3) + at

@@ -61,7 +61,7 @@ function filesAt(commit: string): SourceText[] {
   const files: SourceText[] = []
   let at = 0
   for (const path of paths) {
-    // Git prints a line about the object, its bytes, and a line end.
+    // Reads what Git prints: a line about the file with its size, the file's bytes, and a line end.
     const begin = answer.indexOf(10, at) + 1
     const bytes = Number(answer.subarray(at, begin).toString().trim().split(' ')[2])
     files.push({ path, text: answer.subarray(begin, begin + bytes).toString() })

@@ -7,12 +7,12 @@ import { parse } from '@babel/parser'
 export const folksyWords =
   /\b(whoever|nobody's|somebody's|anew|afresh|heed(s|ed)?|mend(s|ed|ing)?|errands?|of its own|of their own|it is said|is told|are told|in vain|for want of|(?<!there )is none|bore|dear|hither|thereby|whence|lest|forthwith)\b/i
 
-/** Documents that are not in the repository. */
+/** Words that refer to documents outside of the repository. */
 export const foreignReferences = /\b(seeds? \d{3}|design (section|chapter|\d)|first design|founder|session \d)\b/i
 
 /**
- * Lists matching comment lines, with their places. Reads line by line, so it misses a phrase that
- * is on two lines.
+ * Lists the comment lines that contain one of the words, with their places. Reads line by line, so
+ * it misses a phrase that is on two lines.
  */
 export function findWords(words: RegExp, { path, text }: { path: string; text: string }): string[] {
   return text.split('\n').flatMap((line, at) => {
@@ -73,8 +73,8 @@ export async function house(): Promise<void> {
 }
 
 /**
- * Lists the first lines of comments that match, with their places. Later lines are not checked,
- * because they begin within a sentence.
+ * Lists the comments that begin with one of the words, with their places. Checks only the first
+ * line of a comment, because further lines begin within a sentence.
  */
 const openingsWith =
   (words: RegExp) =>

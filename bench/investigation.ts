@@ -11,7 +11,7 @@ const turns = 200
 /**
  * Measures the cost of a turn with one call when the model and the tool respond at once. Compares
  * it with a bare workflow that has as many no-op activities on the same server and the same kind of
- * queues. Both alternate, so that a slow moment of the machine slows both.
+ * queues. Both workflows alternate, so that a slow moment of the machine slows both.
  */
 export async function turn(): Promise<void> {
   const scene = await stage({
@@ -44,8 +44,8 @@ async function bareTurns(scene: Stage, count: number): Promise<number[]> {
 }
 
 /**
- * Measures from the row of one model response to the next. Everything that a turn does happens
- * between the two.
+ * Measures the time from the row of each model response to the row of the next response. Everything
+ * that a turn does happens in this time.
  */
 async function realTurns(scene: Stage): Promise<number[]> {
   const { incidentId } = await scene.investigate()
@@ -63,8 +63,8 @@ const oddAt = [5, 9, 13, 17]
 
 /**
  * Measures twenty incidents of one type, four of them with another cause. Compares the cost of
- * followers with their leader's. The model is the rule table, so the counted tokens show how much a
- * hint saves, but not what a language model would use.
+ * followers with the cost of their leader. The model is a rule table: the counted tokens show how
+ * much a hint saves, but not what a language model would use.
  */
 export async function queue(): Promise<void> {
   const servers = await startServers()

@@ -7,7 +7,7 @@ import { report } from './stage.ts'
 
 const minRows = 50_000
 
-/** The longest texts with deep nesting, which cost the most that a text can cost. */
+/** Long texts with deep nesting, which cost the judge the most. */
 const nesting = [
   `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(2_500)}id`,
   `${'find / -exec '.repeat(900)}id {} \\; `,

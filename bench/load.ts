@@ -94,8 +94,8 @@ function lastDays(days: number): { since: string; until: string } {
 }
 
 /**
- * Lists the pages' queries, each with its path over HTTP and its call in the database alone, driver
- * included.
+ * Lists the requests of pages, each with its path over HTTP and its queries in the database, which
+ * are measured alone.
  */
 async function questions(db: Db): Promise<Measurement[]> {
   return [...(await incidentQuestions(db)), ...(await otherQuestions(db))]
@@ -210,8 +210,7 @@ async function otherQuestions(db: Db): Promise<Measurement[]> {
     },
     { name: 'capability gaps', path: '/capability-gaps' },
     {
-      // Measured only in the database, because over HTTP it would wait for Temporal, which is
-      // absent.
+      // Has no path: over HTTP, the request would wait for Temporal, which does not run here.
       name: 'status',
       query: () => Promise.all([backlogOf(systemScope(db)), modelHealth(db)]),
     },

@@ -30,7 +30,7 @@ process.on('worker', (thread) => {
 process.on('message', async (message) => {
   if (message === 'memory') process.send?.(await memory())
 })
-// Unreferences the channel, because a listener must not keep the process alive.
+// Lets the process end although it listens on the channel.
 process.channel?.unref()
 
 async function memory(): Promise<MemoryUse> {

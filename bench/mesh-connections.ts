@@ -26,9 +26,9 @@ const lightAgents = fileURLToPath(new URL('./light-agents.ts', import.meta.url))
 type Enrolled = { device: string; key: string }
 
 /**
- * Measures agents that connect to one API process, with real connections and keys: what they cost,
- * and how long a read by the API takes until its result is back. The agents respond at once, so
- * that only the path is measured.
+ * Measures agents that connect to one API process, with real connections and keys: the memory that
+ * they cost the API, and how long the API waits for the result of a read. The agents respond at
+ * once, so that only the path is measured.
  */
 export async function meshConnections(): Promise<Record<string, number | string>> {
   const dir = temporaryDirectory().path

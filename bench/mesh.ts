@@ -49,9 +49,10 @@ async function startAgent(state: string, listen: string): Promise<{ child: Child
 const on = 'node-osl-1'
 
 /**
- * Measures reads of a small file, in ms. A read goes from the tool registry through core API,
- * PostgreSQL (which may lose writes), signature, HTTP, request check, guard and journal, and back.
- * API and agent are processes. The run's announcement is not included.
+ * Measures reads of a small file, in ms. A read starts in the tool registry, passes core API,
+ * PostgreSQL (which may lose writes), signature, HTTP, request check, guard and journal, and
+ * returns. API and agent are separate processes. The row with which a run announces the read is not
+ * included.
  */
 async function wholePath(calls: number): Promise<number[]> {
   const dir = temporaryDirectory().path
@@ -157,8 +158,8 @@ const lanes = 4
 
 /**
  * Measures reads on loopback through HTTP, request check, guard and journal, with and without a
- * separate process. Compares them with starting that process directly. Also measures the whole path
- * from the tool registry.
+ * separate process. Compares these reads with a direct start of the process. Also measures the
+ * whole path from the tool registry.
  */
 export async function mesh(): Promise<void> {
   const device = await startDevice()

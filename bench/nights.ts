@@ -116,8 +116,8 @@ async function play(faults: number, hold: number, seed: number): Promise<Told[]>
 }
 
 /**
- * Lists faults. Seven of ten stop a service, which a run repairs. The other three need an approval:
- * two bad deploys and a lost host.
+ * Lists faults for a night. Seven of ten stop a service, which a run repairs. Three of ten need an
+ * approval: two bad deploys and a lost host.
  */
 function faultsOf(count: number): Target[] {
   const shards = Array.from(

@@ -7,8 +7,8 @@ import { median, report } from './stage.ts'
 const rounds = Number(process.env.ROUNDS ?? 5)
 
 /**
- * Measures, in the browser, when the first row appears and how long each press takes until the page
- * has changed.
+ * Measures, in the browser, when the first row appears, and how long each press of a key or button
+ * takes until the page has changed.
  */
 const watch = `
   window.presses = []
@@ -83,8 +83,8 @@ async function timeToFirstRow(at: Page): Promise<number> {
 }
 
 /**
- * Returns the duration of the slowest press, in ms. The browser does not report a press below 16
- * ms.
+ * Returns the duration of the slowest press of a key or button, in ms. At least 16, because the
+ * browser does not report faster presses.
  */
 async function slowest(at: Page, act: () => Promise<unknown>): Promise<number> {
   await at.evaluate('void (presses.length = 0)')

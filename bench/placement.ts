@@ -21,9 +21,9 @@ import { report } from './stage.ts'
 const limitMs = 10_000
 
 /**
- * Compares one large model of all VMs and hosts, as other solvers use it, with the planner's
- * stages. Counts the migrations to any end state that each finds within the same ten seconds. Only
- * the last column can be executed, because the others have no order.
+ * Compares the planner's stages with one large model of all VMs and hosts, as other solvers use it.
+ * Counts the migrations that each finds within ten seconds. Only the last column can be executed,
+ * because a large model finds an end state without an order.
  */
 async function compare(): Promise<void> {
   const python = findPython()
@@ -186,8 +186,8 @@ export async function placement(): Promise<void> {
 }
 
 /**
- * Measures other durations that are promised: which host could die next at 100 hosts, and why
- * nothing fits at 10.
+ * Measures two further durations that are promised: the answer which host may fail next at 100
+ * hosts, and the answer why nothing fits at 10 hosts.
  */
 async function others(): Promise<void> {
   const large = generate({ hosts: 100, vms: 2_000, racks: null, load: 0.93, seed: 1 })

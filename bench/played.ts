@@ -26,8 +26,8 @@ import { report } from './stage.ts'
  * Nightshift would send now. A file is a list of requests: `new` messages since the previous
  * response, `answer`, `fresh` if an attempt begins, `bytes` of the whole request, `tools`. This
  * code counts both sides; only `bytes` are as recorded. A part of a result or context that the
- * recording cut is assumed to shrink as the rest did. `whole requests, cut parts as they were`
- * counts it in full. Other texts are unchanged.
+ * recording cut is assumed to shrink like the part that it kept. `whole requests, cut parts as they
+ * were` counts cut parts in full length. Other texts are unchanged.
  */
 
 const request = z.looseObject({
@@ -50,7 +50,7 @@ type Request = z.infer<typeof request>
 type Counts = {
   requests: number
   duplicates: number
-  /** Bytes of results only, each counted once. */
+  /** Bytes of the results alone, each result counted once. */
   results: { before: number; after: number }
   /** Bytes of all messages after the prompt, over all requests. */
   messages: { before: number; after: number }
@@ -60,13 +60,13 @@ type Counts = {
   uncut: number
   repeats: { before: number; after: number }
   /**
-   * Quotes in endings, including refused endings. `before`: found in an earlier message. `after`:
-   * found in the messages of today.
+   * Quotes in endings, including refused endings. `before`: quotes that were in an earlier recorded
+   * message. `after`: these quotes that are in the messages of today.
    */
   quotes: { before: number; after: number }
   /** Bytes of contexts, each counted once. */
   contexts: number[]
-  /** The bytes of today by part, over all requests. */
+  /** Bytes of today's requests by part, such as prompt, tools and results, over all requests. */
   parts: Record<string, number>
 }
 
@@ -143,7 +143,7 @@ function added(a: Counts, b: Counts): Counts {
 type Talk = {
   entries: TranscriptEntry[]
   context: string
-  /** The recorded bytes of all messages so far, and the parsed results. */
+  /** Bytes of all recorded messages up to now. */
   said: number
   results: unknown[]
   opening: Opening
@@ -156,8 +156,8 @@ type Talk = {
   /** How many characters the recording cut from messages other than results. */
   cut: number
   /**
-   * The cut characters at today's length. Contexts are assumed to shrink as their remaining part
-   * did.
+   * The cut characters at today's length. The cut part of a context is assumed to shrink like the
+   * kept part.
    */
   cutNow: number
   /** The recorded length of each result, and how many of its characters the recording cut. */
@@ -166,7 +166,7 @@ type Talk = {
 
 /**
  * The first turn as it would be today: bytes of prompt, tools and runbook, and the names of the
- * tools then and now.
+ * tools in the recording and today.
  */
 type Opening = {
   system: number
@@ -210,8 +210,8 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     }
     if (each.fresh !== undefined) {
       countResults(talk, counts)
-      // Keeps the opening for a later attempt. If the recording cut the later context, the first
-      // context still names the incident's subject.
+      // Keeps the opening of the first attempt, because the recording may have cut the incident's
+      // subject from a later context.
       talk = beginTalk(talk.opening)
     }
     for (const message of each.new) hear(talk, message, calls)
@@ -239,7 +239,7 @@ function countRequest(talk: Talk, each: Request, counts: Counts): string[] {
   const folded = entries.flatMap((entry) => (entry.kind === 'result' ? [entry.isFolded === true] : []))
   const cutThen = sumOf(talk.sizes.map(({ cut }) => cut))
   const cutLeft = sumOf(talk.sizes.map(({ cut }, at) => (folded[at] ? 0 : cut)))
-  // A folded result has a fixed length, so its cut part counts as nothing.
+  // Counts the cut part of a folded result as nothing, because a folded result has a fixed length.
   const cutNow = sumOf(
     talk.sizes.map(({ left, cut }, at) => (folded[at] ? 0 : cut * Math.min(1, (results[at] ?? left) / left))),
   )
@@ -262,7 +262,7 @@ const sumOf = (sizes: readonly number[]): number => sizes.reduce((sum, each) => 
 
 /**
  * Counts the bytes of messages by content. The bytes of results are divided into data, errors and
- * the rest.
+ * their JSON form.
  */
 function partsOf(messages: readonly ChatMessage[]): Record<string, number> {
   const parts = { 'results, data': 0, 'results, errors': 0, 'results, form': 0, calls: 0, 'other messages': 0 }
@@ -312,10 +312,10 @@ function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][nu
   } else if (text.startsWith('Investigate this incident')) {
     talk.context = text
   } else if (role === 'tool' && id) {
-    // Counts the remaining part on both sides if the recording cut a result.
+    // Counts only the kept part on both sides if the recording cut a result.
     const { meta, ...read } = (parsePrefix(text) ?? { ok: true, meta: {} }) as Envelope
-    // Keeps the last known time, because the recording cuts the end of a long result, which
-    // contains its time.
+    // Keeps the last known time if this result has none, because the recording cuts the end of a
+    // long result.
     talk.at = String(meta?.at ?? talk.at)
     const envelope = { ...read, meta: { at: talk.at, ...meta } }
     const call = calls[Number(id.split('_')[1])] as { name: string; arguments: Record<string, unknown> } | undefined
@@ -353,7 +353,7 @@ function bodyOf({ bodies }: Talk, data: unknown, cut: number): BodyRef {
   return { digest, head, tail: '', bytes: bytes(head) + cut }
 }
 
-/** Writes limits in the wording of today. The rest of the text is unchanged. */
+/** Writes the limits in a text in the wording of today. Other words are unchanged. */
 function limitsIn(text: string): string {
   const [whole, turns, tokens, seconds, at] =
     /You have (\d+) turns of [^,]*,[^,]*, (\d+) tokens and (\d+) s of work\. It is (\S+)Z;.*enough\./.exec(text) ?? []
@@ -377,8 +377,8 @@ function answer(talk: Talk, { answer: said }: Request): void {
 const ending = z.object({ claims: z.array(z.object({ quotes: z.array(z.object({ text: z.string() })) })) })
 
 /**
- * Counts the quotes of an ending: those that its model had read, and those that it would read
- * today.
+ * Counts the quotes of an ending: those that the model had read then, and those of them that it
+ * would read today.
  */
 function countQuotes(
   { heard }: Talk,
@@ -410,8 +410,8 @@ const plain = (text: string): string =>
     .trim()
 
 /**
- * Counts the results of an attempt, each once, and the parts that an earlier result contained word
- * for word.
+ * Counts the results of an attempt, each once. Also counts the parts that an earlier result
+ * contained word for word.
  */
 function countResults({ entries, results, context, bodies }: Talk, counts: Counts): void {
   const before = entries.flatMap((entry) => {

@@ -36,7 +36,7 @@ export const sites = {
 
 /**
  * Types of the lab's alerts, with the kinds of their resources. `seen`: only metrics show the
- * fault, so a source exists.
+ * fault, so the lab has a source of metrics.
  */
 const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] = [
   { type: 'replication_lag', kind: 'node' },
@@ -57,7 +57,7 @@ const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: 
 
 /**
  * Measures the system prompt and the tools of a first turn, in bytes: for a kind of resource, with
- * or without devices, and with these kinds of sources.
+ * or without devices, and with sources of `sourceKinds`.
  */
 export function measureFirstTurn(
   kind: InventoryKind | null,

@@ -14,8 +14,8 @@ const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: 
 type Trouble = { type: string; kind: InventoryKind; says?: string }
 
 /**
- * Lists the tools of a first turn for such an incident, in the lab or in an installation with only
- * hosts.
+ * Lists the tools of a first turn for an incident about this trouble, in the lab or in an
+ * installation with only hosts.
  */
 export function offeredFirst(knowledge: Knowledge, { type, kind, says = '' }: Trouble, isLab: boolean) {
   const described = describedTools(null, [device], isLab ? ['prometheus'] : [], {

@@ -22,8 +22,9 @@ const quietMs = 50_000
 
 /**
  * Measures how the deployed API removes 100,000 closed incidents with whole chains from a durable
- * database, while 50 alerts a minute arrive over HTTP. Afterwards verifies everything. The first 50
- * seconds, before a removal, measure ingest alone. `INCIDENTS=` and `ROWS=` scale the data.
+ * database, while 50 alerts a minute arrive over HTTP. Afterwards verifies all chains and
+ * tombstones. The first 50 seconds measure ingest alone, before the removal. `INCIDENTS=` and
+ * `ROWS=` scale the data.
  */
 export async function benchRetention(): Promise<void> {
   const dir = temporaryDirectory().path

@@ -26,8 +26,8 @@ const shard = { kind: 'shard', id: 'db-osl-1' } as const
 
 /**
  * Measures how much a 500-rule policy adds to the policy decision on a call (fold, the judge's
- * facts, rules). Compares it with an installation without a policy on the same server, alternating.
- * Also measures the cost of one rule, and the record of all pairs over 100,000 rows.
+ * facts, rules). Alternates with an installation without a policy on the same server. Also measures
+ * the cost of one rule, and a query of every pair's record over 100,000 rows.
  */
 export async function ruling(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -101,8 +101,8 @@ async function openSite(url: string, name: string): Promise<Site> {
 }
 
 /**
- * Prepares a policy decision on a call that writes, and returns a function that makes it in a
- * transaction. Data that was read before stays; nothing else is kept.
+ * Prepares a policy decision on a call that writes. Returns a function that makes the decision in a
+ * transaction. The function reads all data again.
  */
 async function readRuling({ db, url }: Site): Promise<() => Promise<void>> {
   const owner = connect(url, { owner: true, max: 1 })
@@ -122,7 +122,7 @@ async function readRuling({ db, url }: Site): Promise<() => Promise<void>> {
   }
 }
 
-/** Measures the acts alternately, in milliseconds, so that a busy machine affects all of them. */
+/** Measures the functions in turn, in milliseconds, so that a busy machine affects all of them. */
 async function takenInTurn(acts: (() => Promise<void>)[], times: number): Promise<number[][]> {
   const took = acts.map((): number[] => [])
   for (let n = -10; n < times; n += 1)
@@ -135,8 +135,8 @@ async function takenInTurn(acts: (() => Promise<void>)[], times: number): Promis
 }
 
 /**
- * Returns the best of several rounds, in milliseconds per call, because other work of the machine
- * is not a cost of the rules.
+ * Returns the milliseconds per call in the best of several rounds, because other work of the
+ * machine is not a cost of the rules.
  */
 async function tookEach(act: () => unknown, times: number): Promise<number> {
   const rounds = Array.from({ length: 7 }, () => {
@@ -150,8 +150,8 @@ async function tookEach(act: () => unknown, times: number): Promise<number> {
 const round = (ms: number) => Math.round(ms * 100) / 100
 
 /**
- * Creates the rules of a large installation. Most are about named resources or labels, and some
- * apply only on some days. No such rule decides the measured call.
+ * Creates the rules of a large installation. Most rules are about named resources or labels, and
+ * some apply only on some days. None of these rules decides the measured call.
  */
 function policyOf(count: number): string {
   const rules = Array.from({ length: count }, (_, n) => {

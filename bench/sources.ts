@@ -21,9 +21,9 @@ const rounds = 200
 const warmUp = 20
 
 /**
- * Measures how much time the source layer adds to the server's. Runs `query_metrics` from the tool
- * registry through the core API (judge, limits, summary, stored digest, subject), and compares it
- * with the same requests sent directly to the same real Prometheus.
+ * Measures how much time the source layer adds to the time of the server. Runs `query_metrics` from
+ * the tool registry through the core API (judge, limits, summary, stored digest, subject). Compares
+ * it with the same requests sent directly to the same real Prometheus.
  */
 export async function benchSources(): Promise<void> {
   if (!findProgram('prometheus'))

@@ -73,8 +73,8 @@ export async function storm(): Promise<void> {
 const seconds = (ms: number): number => Math.round(ms / 100) / 10
 
 /**
- * Returns the wait that nine of ten incidents do not exceed, in seconds. Returns "never" if more
- * than one of ten has no wait.
+ * Returns the wait in seconds that nine of ten incidents do not exceed. Returns "never" if more
+ * than one of ten incidents is still waiting.
  */
 function lateSeconds(waits: readonly (number | null)[]): number | string {
   const known = waits.filter((ms) => ms !== null).toSorted((a, b) => a - b)
@@ -124,7 +124,7 @@ async function takeStorm(spine: Spine): Promise<{ seconds: number; single: numbe
 
 /**
  * How long a critical incident waited for its claim and for its first request to the model, in ms.
- * Null if this did not happen within the watch.
+ * Null if the incident still waited at the end of the watch.
  */
 type CriticalWait = { type: string; claimedMs: number | null; askedMs: number | null }
 

@@ -111,7 +111,7 @@ type Listeners = {
    * written from now on.
    */
   ready: Promise<void>
-  /** Compares these rows with the rows that each listener has read so far. */
+  /** Compares the written `rows` with the rows that each listener has read up to now. */
   heard(rows: readonly string[]): StreamComparison[]
   counts: { reconnects: number; refused: number }
   /**
@@ -127,8 +127,8 @@ type ListenOptions = { url: string; token: string; count: number; dropEveryMs: n
 type ListenerGroup = { options: ListenOptions; delaysMs: number[]; counts: { reconnects: number; refused: number } }
 
 /**
- * Opens pages that listen. Each connection is cut at intervals while it reads, and resumed after
- * the last id that was fully read.
+ * Opens connections that listen like pages. Each connection is cut at intervals while it reads, and
+ * resumed after the last row that was fully read.
  */
 export function listen(options: ListenOptions): Listeners {
   const group: ListenerGroup = { options, delaysMs: [], counts: { reconnects: 0, refused: 0 } }
@@ -156,10 +156,10 @@ export function listen(options: ListenOptions): Listeners {
 }
 
 async function stay(group: ListenerGroup, listener: Listener, placed: () => void, firstDropMs: number): Promise<void> {
-  // Cuts the connections at different moments, as they end for real pages.
+  // Cuts the connections at different times, as the connections of real pages end.
   let dropInMs = firstDropMs + 1
   while (!listener.ended) {
-    // Opens a failed connection again, as a page does. After the end a failure is ignored.
+    // Opens a failed connection again, as a page does, and ignores its failure.
     const response = await open(group.options, listener).catch(() => null)
     if (response?.statusCode !== 200 || listener.ended) {
       group.counts.refused += 1
@@ -207,11 +207,11 @@ async function read(
       }
     }
   } catch {
-    // The connection was cut on purpose.
+    // Ignores the error, because the bench cuts connections on purpose.
   }
 }
 
-/** Compares the rows written with the rows read. Ignores other rows. */
+/** Compares the written rows with the rows that a listener read. Ignores all further rows. */
 function compare(rows: readonly string[], places: readonly string[]): StreamComparison {
   const written = new Set(rows)
   const mine = places.map(positionOf).filter(({ id }) => written.has(String(id)))

@@ -22,9 +22,7 @@ const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50
 const decisions = 200
 const startersAtOnce = 24
-/**
- * Milliseconds in which the worker is certainly idle for 15 seconds, after which it frees memory.
- */
+/** Milliseconds after which the worker has freed memory, which it does after 15 idle seconds. */
 const settleMs = 50_000
 /**
  * Variables of the worker other than the addresses. Set them in the environment of the bench to try
@@ -41,9 +39,9 @@ const setUpWithinMs = 3 * 3_600_000
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * Measures many investigations that wait for people: the memory that the worker (a separate
- * process) uses more than after a warm-up, busy connections, and the time from a decision to the
- * act while all others wait. `WAITING=10000` sets the number. Starting them is not measured.
+ * Measures many investigations that wait for people: how much more memory the worker (a separate
+ * process) uses than after a warm-up, its busy connections, and the time from a decision to the
+ * act. `WAITING=10000` sets the number of investigations. Their start is not measured.
  */
 export async function waitingBench(): Promise<void> {
   const servers = await startServers()
@@ -210,7 +208,7 @@ async function busyConnections(db: Db): Promise<number> {
 
 /**
  * Decides approvals one after the other, as people do. Returns the milliseconds from the row of
- * each decision to the row that starts the act, both timed by the same clock.
+ * each decision to the row that starts the write. The same clock times both rows.
  */
 async function decideSome(db: Db, client: Client, person: Principal): Promise<number[]> {
   const asked = await db
@@ -233,7 +231,7 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
     }
     await decide(db, request)
     await client.workflow.getHandle(`investigate:${incidentId}:1`).signal('decided')
-    // Waits for the run to end, because a person decides one question at a time. Faster decisions
+    // Waits for the end of the run, as a person decides one question at a time. Faster decisions
     // would measure how fast runs end.
     await untilOver(db, incidentId)
   }
@@ -248,9 +246,7 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
   return rows.map(({ ms }) => ms)
 }
 
-/**
- * Waits for the row of a run's last call, because the core API of this stage closes no incident.
- */
+/** Waits for the row of a run's last call, because the scripted core API closes no incident. */
 async function untilOver(db: Db, incidentId: string): Promise<void> {
   for (let tries = 0; tries < 1_200; tries += 1) {
     const { rows } = await sql`select 1 from incident_event where incident_id = ${incidentId}

@@ -5,7 +5,7 @@ export * from '../workflows/index.ts'
 type Bare = { bareThink(): Promise<null>; bareAct(): Promise<null> }
 
 /**
- * Measures turns that do nothing. A turn has one activity on the model's queue and one on the main
+ * Measures turns that do nothing: each has one activity on the model's queue and one on the main
  * queue. Returns the duration of each turn.
  */
 export async function BareTurns(turns: number): Promise<number[]> {

@@ -30,12 +30,12 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   const child = spawn(node, args, {
     cwd,
     stdio: 'inherit',
-    // Makes the command use this same Node for every program that it starts as "node".
+    // Gives the command this Node for every program that it starts as "node".
     env: { ...process.env, PATH: [dirname(node), process.env.PATH].filter(Boolean).join(delimiter) },
   })
 
-  // The terminal also sends SIGINT to the child. This process waits until the child has tidied up,
-  // so that the shell prompt does not come early.
+  // Ignores SIGINT, which the terminal also sends to the child. This process waits until the child
+  // has stopped its parts, so that the shell prompt does not come early.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 
@@ -56,8 +56,8 @@ export function whyInstall(dir) {
   if (!existsSync(installed) || !existsSync(lock)) return 'nothing is installed yet'
   if (statSync(lock).mtimeMs <= statSync(installed).mtimeMs) return undefined
 
-  // Compares versions, because a checkout or copy renews the lockfile's date, and dates alone would
-  // install without need.
+  // Compares versions too, because a checkout or copy renews the lockfile's date. Dates alone would
+  // cause needless installations.
   const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages
   const present = JSON.parse(readFileSync(installed, 'utf8')).packages
   for (const [path, entry] of Object.entries(wanted)) {
@@ -70,7 +70,7 @@ export function whyInstall(dir) {
   return undefined
 }
 
-/** Returns the Node 24 to use: this one, or the one from npm. Undefined if there is neither. */
+/** Returns the path of Node 24 or later: this Node, or else npm's. Undefined without either. */
 function findNode24(dir) {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
   const packaged = join(dir, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')

@@ -28,9 +28,9 @@ if (!program) {
   process.exit(2)
 }
 const [file, ...given] = program
-// jest.config.js reads which tests should run.
+// Names the kind of tests, which jest.config.js reads.
 if (name.startsWith('test:')) process.env.NIGHTSHIFT_TESTS = name.slice('test:'.length)
-// A measurement reads and writes in the folder where it was started. Other programs work in the
-// repository.
+// Lets a measurement read and write in the folder where it was started. All other programs work in
+// the repository.
 const cwd = ['bench', 'eval', 'simulate'].includes(name) ? {} : { cwd: rootDir }
 await runUnderNode24([join(rootDir, file), ...given, ...words], cwd)

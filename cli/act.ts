@@ -46,7 +46,7 @@ type PreparedAct = {
   ifMatch?: string
 }
 
-/** Adds the options that every action takes besides its subject. */
+/** Adds the options of every action: `reason`, `alone`, `yes`, and the flags for the API. */
 export function declareAct(command: CliCommand, example: string, reason?: 'optional'): CliCommand {
   const why = ['--reason <text>', 'reason, recorded in the log'] as const
   return (reason ? command.option(...why) : command.requiredOption(...why))
@@ -66,8 +66,8 @@ const directAnswer = z.looseObject({
 })
 
 /**
- * Shows the effects, asks for confirmation at a terminal, sends the action, and prints the outcome
- * and whose approval it waits for.
+ * Shows the effects of an action, asks for confirmation at a terminal, sends the action, and prints
+ * its outcome, or that it waits for approval.
  */
 export async function carryOut(api: ApiClient, act: PreparedAct, options: ActOptions): Promise<void> {
   const { reason, alone, yes, json } = options

@@ -27,8 +27,8 @@ export class ApiProblem extends Error {
     this.remedy = remedy
   }
   get outcome(): ExitOutcome {
-    // A value that the environment sets is an error and not a conflict, because no request can
-    // change it.
+    // Counts a setting that the environment sets as an error and not a conflict, because no request
+    // can change the setting.
     if (this.problem.code === 'LOCKED') return 'error'
     if (this.problem.code === 'INVALID' || this.problem.code === 'BAD_REQUEST') return 'usage'
     return outcomeByStatus[this.problem.status] ?? 'error'
@@ -53,11 +53,11 @@ export type ApiClient = {
   /** Sends bytes of JSON as they are. */
   postBytes(path: string, body: Uint8Array<ArrayBuffer>): Promise<unknown>
   put(path: string, body: unknown, headers?: Record<string, string>): Promise<unknown>
-  /** Returns the response, for streams and exports. The caller reads its body. */
+  /** Returns the response with an unread body, for streams and exports. */
   open(path: string, options?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>
 }
 
-/** Long enough for every response, and short enough that a wrong address is reported soon. */
+/** Milliseconds to wait for any response. A wrong address must still be reported soon. */
 const answerTimeoutMs = 30_000
 
 export function createApiClient({ url, token }: ApiTarget): ApiClient {
@@ -108,8 +108,8 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
 }
 
 /**
- * Builds the problem of an address that does not respond. A refused connection did nothing, but
- * after a timeout the request may have been carried out.
+ * Builds the problem for an address that does not respond. A refused connection changed nothing,
+ * but after a timeout the API may have carried out the request.
  */
 export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   if (error instanceof Error && error.name === 'TimeoutError') {
@@ -152,7 +152,7 @@ const remedyByStatus: Record<number, string> = {
   503: 'Try again in a moment. "nightshift doctor" shows what is down.',
 }
 
-/** The command that lists the objects of an address, by the first part of its path. */
+/** The command that lists objects of one kind, by the first part of their API path. */
 const lists: Record<string, string> = {
   'active-alerts': 'alerts list',
   alerts: 'alerts list',

@@ -121,8 +121,8 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
 }
 
 /**
- * Adds the commands with groups and summaries. The commands of `loaded` are complete, the others
- * have only their name.
+ * Adds all commands with groups and summaries. Loads the command that `loaded` names, or all. The
+ * other commands get no arguments and no options.
  */
 export async function addCommands(root: CliCommand, loaded: 'all' | string): Promise<void> {
   for (const [group, commands] of Object.entries(commandGroups))

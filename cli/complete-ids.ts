@@ -28,8 +28,8 @@ export async function completeIds(action: Command): Promise<void> {
 }
 
 /**
- * Returns the only id with this beginning, with or without its prefix. If no id matches, returns
- * the text unchanged, and the API decides.
+ * Returns the only id that begins with `given`, which may lack the prefix. If no id matches,
+ * returns `given` unchanged, and the API decides.
  */
 async function findFullId(api: ApiClient, kind: string, given: string): Promise<string> {
   const prefix = given.startsWith(`${kind}_`) ? given : `${kind}_${given}`
@@ -38,7 +38,7 @@ async function findFullId(api: ApiClient, kind: string, given: string): Promise<
   const { items } = z
     .looseObject({ items: z.array(z.looseObject({ id: z.string() })) })
     .parse(await api.get(`${listPaths[kind]}?${query}`))
-  // Filters again, because an older API ignores this filter and returns the newest ids.
+  // Filters again, because an older API ignores `idPrefix` and returns the newest ids.
   const ids = items.map(({ id }) => id).filter((id) => id.startsWith(prefix))
   const [only, ...others] = ids
   if (others.length > 0) {

@@ -3,8 +3,7 @@ import type { CliCommand } from './connection.ts'
 import { parseOneOf, print } from './ui/terminal.ts'
 
 /**
- * Adds `completion`. The script is complete, because its completions are read from the commands
- * themselves.
+ * Adds `completion`, which prints a script that completes all commands and options of the program.
  */
 export function addCompletionCommand(program: CliCommand): void {
   program
@@ -59,8 +58,8 @@ complete -F _nightshift nightshift`
 }
 
 /**
- * Offers the sub-commands and options of the longest command on the line, as in bash. Ignores the
- * values of options.
+ * Builds a script that offers the sub-commands and options of the longest command on the command
+ * line, as in bash. The script ignores the values of options.
  */
 function buildFishScript(words: Words): string {
   const cases = [...words].map(

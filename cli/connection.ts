@@ -29,7 +29,7 @@ export class CliCommand extends Command {
   }
 
   /**
-   * Passes `-q` and `--no-color` to the command as arguments, because they may belong to another
+   * Leaves `-q` and `--no-color` among the arguments, because they may be options of another
    * program.
    */
   takesForeignWords(): this {
@@ -60,15 +60,15 @@ export class CliCommand extends Command {
   }
 
   /**
-   * Adds `--web`, which opens the page of the object instead of printing it. `page` builds its path
-   * from the arguments.
+   * Adds `--web`, which opens a page in the browser instead of printing the result. `page` builds
+   * the path of the page from the arguments.
    */
   web(page: (...words: string[]) => string): this {
     this.#page = page
     return this.option('--web', 'open the page with this result in a browser')
   }
 
-  /** Runs the command with the API client for its flags. Throws as `resolveTarget` does. */
+  /** Runs the command with an API client. Throws CommandFailed without an address or a token. */
   calls(run: (api: ApiClient, ...given: never[]) => void | Promise<void>): this {
     return this.action((...given) => {
       const options = given.at(-2) as ConnectionOptions & { web?: boolean }
@@ -82,8 +82,8 @@ export class CliCommand extends Command {
 const parents = (command: Command): Command[] => (command.parent ? [...parents(command.parent), command.parent] : [])
 
 /**
- * Returns the API client for these flags, and the address and token that it uses. Throws as
- * `resolveTarget` does.
+ * Returns the API client for these flags, with its address and token. Throws CommandFailed without
+ * an address or a token.
  */
 export function connect(
   options: ConnectionOptions,
@@ -115,10 +115,10 @@ type TokenName = keyof LocalRun['tokens']
 export type ApiTarget = { url: string; token: string; run: LocalRun | null }
 
 /**
- * Finds the address: flags, then NIGHTSHIFT_URL, then the running start of this checkout, then the
- * last `login`. Finds the token: flags, then NIGHTSHIFT_TOKEN or NIGHTSHIFT_TOKEN_FILE, then the
- * `login` at that address, then the running start. Throws CommandFailed if no address or no token
- * is found.
+ * Finds the address: --url, then NIGHTSHIFT_URL, then the Nightshift that runs from this checkout,
+ * then the last `login`. Finds the token: --token-file, then NIGHTSHIFT_TOKEN or
+ * NIGHTSHIFT_TOKEN_FILE, then the `login` at that address, then the Nightshift that runs here.
+ * Throws CommandFailed if no address or no token is found.
  */
 export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
   const asked = options.url ?? process.env.NIGHTSHIFT_URL
@@ -148,8 +148,8 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
 
 /**
  * Reads what `start` runs from this checkout. Null if nothing runs. If both lab and site run,
- * returns the run at this address. Without an address the function then throws CommandFailed,
- * because a command for the lab must not reach the site, and the reverse.
+ * returns the one at `url`. Without `url`, throws CommandFailed for both, because a command for the
+ * lab must not reach the site, and the reverse.
  */
 export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())
@@ -163,7 +163,7 @@ export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null 
   )
 }
 
-/** Reads the lab that runs from this checkout, even beside a site. Null if none runs. */
+/** Reads the running lab of this checkout, or without a lab the site. Null if neither runs. */
 export function readLabRun(): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())
   return running.find((run) => run.labUrl !== null) ?? running[0] ?? null

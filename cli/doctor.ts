@@ -49,8 +49,8 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
   const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : getLastLoginUrl())
   const own = named && named !== run?.url ? null : run
   const url = own?.url ?? named
-  // For a Nightshift on another machine, its API knows more about its parts than this machine can
-  // see.
+  // Asks the API about a Nightshift on another machine, because the API knows more about the parts
+  // of that Nightshift than this machine.
   const isElsewhere = own === null && url !== undefined
   const found = await Promise.all([
     checkConfiguration(run),
@@ -68,8 +68,8 @@ async function examine(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 /**
- * Returns the parts that the API reports. Empty if the API is not reached, because another check
- * already reports this.
+ * Returns the parts of Nightshift that the API reports. Empty if the API is not reached, which the
+ * check 'API' reports.
  */
 async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> {
   try {
@@ -82,7 +82,7 @@ async function checkRemoteParts(options: ConnectionOptions): Promise<Finding[]> 
   }
 }
 
-/** Checks the sources by the API process's last contact with each. */
+/** Checks each source by its last contact with the API process. */
 async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { sources } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'sources'>
@@ -95,7 +95,7 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
 }
 
 /**
- * Parts that this command checks itself if Nightshift runs on this machine. The API adds only their
+ * Parts of Nightshift that `doctor` checks itself on this machine. The API adds only their
  * problems.
  */
 const probed = new Set(['Temporal', 'worker', 'model', 'platform', 'queue'])
@@ -109,12 +109,12 @@ async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-/** A part that is not vital limits Nightshift without stopping it, so its failure is a warning. */
+/** Reports a failed part of Nightshift as a warning unless the part is vital. */
 function toPartFinding({ name, status, detail, remedy }: StatusPart): Finding {
   return toFinding(capitalize(name), status !== 'failed', detail, remedy, dutyOf(name)?.isVital ?? true)
 }
 
-/** Reports the measured grade of the model in use. A low or missing grade stops nothing. */
+/** Reports the measured grade of the model in use. A low or missing grade is only a warning. */
 async function checkGrade(options: ConnectionOptions): Promise<Finding[]> {
   try {
     const { model } = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
@@ -200,7 +200,7 @@ async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
   try {
     settings = readTemporalSettings(run)
   } catch {
-    // The check 'Configuration' reports the contradiction.
+    // Reports nothing: the check 'Configuration' reports contradicting settings.
     return []
   }
   if (!settings) return [toUnknownAddress('Temporal', 'TEMPORAL_ADDRESS')]
@@ -260,7 +260,7 @@ function checkQueue(body: string): Finding[] {
   }
 }
 
-/** Checks the model of this run. A running start may have another environment than this command. */
+/** Checks the model of `run`, whose variables may differ from those of this command. */
 async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Finding> {
   const baseUrl = run?.model ? run.model.baseUrl : env.LLM_BASE_URL
   const key = env.LLM_API_KEY
@@ -289,8 +289,8 @@ async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options:
 }
 
 /**
- * Reports what the workers know about the model's server. Empty if the API is not reached, because
- * another check already reports this.
+ * Reports what the workers know about the model's server. Empty if the API is not reached, which
+ * the check 'API' reports.
  */
 async function describeModelState(options: ConnectionOptions): Promise<{ text: string; isNarrow: boolean }> {
   try {

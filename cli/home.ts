@@ -9,9 +9,7 @@ import { type CliCommand, type ConnectionOptions, commandLine } from './connecti
 import { formatTable, paintState, shortenIds } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
-/**
- * Prints the start page of the terminal: what needs the reader, and what is in progress or done.
- */
+/** Adds the start page: what waits for the person, what is in progress, and what is done. */
 export function addHomeCommand(program: CliCommand): void {
   program
     .command('home')
@@ -46,7 +44,7 @@ export function addHomeCommand(program: CliCommand): void {
     })
 }
 
-/** Prints the stops that people set for the complete site, and a policy that waits for an admin. */
+/** Prints the kinds of write that people have stopped, and a policy that waits for an admin. */
 async function printStandingLines(api: ApiClient): Promise<void> {
   const { items } = stopList.parse(await api.get('/api/v1/stops'))
   for (const stop of items) printNote(`Stopped: ${inert(nameScope(stop))}, ${inert(describeStop(stop))}`)

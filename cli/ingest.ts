@@ -48,7 +48,7 @@ export function addIngestCommand(program: CliCommand): void {
     .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
-      // Posts nothing in both modes. The explanation covers every body.
+      // Posts no alert with --explain or --dry-run. With both flags, --explain decides.
       if (options.explain) return await explainBody(bytes, options)
       if (options.dryRun) return printDryRun(bytes, options)
       await postAlerts(bytes, options)
@@ -59,7 +59,7 @@ export function addIngestCommand(program: CliCommand): void {
 
 const topic = snsTopic.loose()
 
-/** A topic requests a confirmation, which a person can give only with this command. */
+/** Adds the commands for SNS topics. A topic sends no alarms until a person confirms it. */
 function addTopicsCommand(parent: CliCommand): void {
   parent
     .command('topics')
@@ -161,7 +161,7 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
-/** Prints which fields of an unknown body would have to be renamed for `generic`. */
+/** Prints which fields of an unknown body would have to be renamed for the format `generic`. */
 function printMapping(bytes: Uint8Array): BodyHint | null {
   const hint = hintOf(bytes)
   for (const { path, field, value } of hint?.mapping ?? [])

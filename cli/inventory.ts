@@ -104,8 +104,8 @@ function listIds(ids: readonly string[]): string {
 }
 
 /**
- * Reads and checks the file. Throws CommandFailed with every error and its position, before
- * anything is sent.
+ * Reads and checks a file of resources. Throws CommandFailed with every error and its position,
+ * before anything is sent.
  */
 function readSiteFile(file: string): SiteFile {
   let text: string
@@ -159,8 +159,8 @@ function parseText(file: string, text: string): unknown {
 }
 
 /**
- * Characters from which a file is parsed as JSON first: 20 MB take eight seconds and 1.6 GB as
- * YAML, a fifth of a second as JSON.
+ * Characters from which a file is parsed as JSON first. 20 MB take eight seconds and 1.6 GB of
+ * memory as YAML, but a fifth of a second as JSON.
  */
 const largeCharacters = 1_000_000
 

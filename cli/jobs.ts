@@ -142,7 +142,7 @@ function addRunCommand(parent: CliCommand): void {
   )
 }
 
-/** Polls until the check has ended. "Nothing would change" is a result, not a failure. */
+/** Polls until the check of a job has ended. "Nothing would change" is a result, not a failure. */
 async function check(
   api: ApiClient,
   name: string,

@@ -37,8 +37,7 @@ Example:
       if (words.length > 0)
         return printRuling(dryRunPolicy(toSupposition(words.join(' '), options), toolFacts, Date.now()), options)
       let line = 0
-      // Reads the lines as a stream, because reading the descriptor fails with EAGAIN if a pipe has
-      // no data yet.
+      // Reads stdin as a stream, because a direct read fails with EAGAIN if a pipe has no data yet.
       for await (const text of createInterface({
         input: process.stdin,
         crlfDelay: Number.POSITIVE_INFINITY,
@@ -51,8 +50,8 @@ Example:
 }
 
 /**
- * Parses one line. A line that begins like JSON must have a known shape, so that nothing else is
- * judged by mistake.
+ * Parses one line. A line that begins like JSON must have a known shape, so that JSON is never
+ * judged as a command.
  */
 function parseLine(text: string, line: number, options: JudgeOptions): DryRunInput {
   if (!text.startsWith('{"')) return toSupposition(text, options)

@@ -86,9 +86,8 @@ async function readTypedToken(url: string): Promise<string> {
 }
 
 /**
- * Signs in as a browser does, and out again, so that the server refuses machine tokens, counts
- * failed attempts and logs the sign-in. Only the token is saved, because the session is not needed
- * afterwards.
+ * Signs in as a browser does, so that the server refuses machine tokens, counts failed attempts and
+ * logs the sign-in. Signs out again, because only the token is saved.
  */
 async function verifyToken(url: string, token: string): Promise<z.infer<typeof person>> {
   const session = new URL('/auth/session', url)

@@ -4,8 +4,8 @@ import { exitCodes } from './exit-codes.ts'
 
 // Caches compiled code, because a short command spends most of its time compiling modules.
 enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))
-// Set before the other modules load, so that Ctrl-C always works. `start` has a separate handler,
-// which first stops its parts.
+// Handles Ctrl-C before the other modules load, so that it always works. `start` has a separate
+// handler, which first stops its parts.
 if (process.argv[2] !== 'start') process.once('SIGINT', () => process.exit(exitCodes.interrupted.code))
 
 const { buildProgram, runCommand } = await import('./program.ts')

@@ -11,8 +11,7 @@ import { listAll } from './read-api.ts'
 import { printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, printJson, printNote } from './ui/terminal.ts'
 
-// Accepts further fields, so that those of a newer API still appear in --json, and roles and risks
-// that this version does not know.
+// Accepts further fields, roles and risks, so that those of a newer API still appear in --json.
 const listedOperator = operator
   .pick({ name: true, incidentTypes: true, rights: true, disabledAt: true })
   .extend({ role: z.string(), maxRisk: z.string() })

@@ -22,7 +22,7 @@ export async function probeHttp(url: URL, headers: Record<string, string> = {}):
 }
 
 /**
- * Checks whether PostgreSQL accepts the connection, its version, and which of these migrations are
+ * Checks whether PostgreSQL accepts the connection, its version, and which of `migrations` are
  * missing.
  */
 export async function probePostgres(url: string, migrations: string[]): Promise<ProbeResult & { lacks: string[] }> {

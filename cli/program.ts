@@ -13,8 +13,8 @@ import { beQuiet, inert, inertJsonText, paint, printError } from './ui/terminal.
 const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
 
 /**
- * Builds the program, and runs nothing. Without a first argument it loads all commands. With one it
- * loads the command of that name, and the others only by name, so that a short command stays fast.
+ * Builds the program, and runs nothing. Without a first argument, loads all commands. With a first
+ * argument, loads only the command of that name, so that a short command stays fast.
  */
 export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')
@@ -82,7 +82,7 @@ function toOutcome(error: unknown): ExitOutcome {
 }
 
 function printForPerson(error: unknown): void {
-  // Commander has already printed the error in the command line.
+  // Prints nothing for an error of the command line, because Commander has already printed it.
   if (error instanceof CommanderError) return
   const message = toMessage(error)
   if (message !== '') printError(`${paint('red', '✖')} ${inert(message, { lines: true })}`)

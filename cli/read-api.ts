@@ -5,8 +5,8 @@ import { incident, queuePlace } from '../domain/incident.ts'
 import { type Surroundings, surroundings } from '../domain/incident-detail.ts'
 import type { ApiClient } from './api.ts'
 
-// Accepts further fields, so that fields of a newer API still appear in --json. Only a single
-// incident has `queue`, and an older API leaves it out.
+// Accepts further fields, so that fields of a newer API still appear in --json. A list of incidents
+// leaves out `queue`, and so does an older API.
 export const apiIncident = z.looseObject({ ...incident.shape, queue: queuePlace.nullish() })
 
 export type ApiIncident = z.infer<typeof apiIncident>
@@ -85,7 +85,7 @@ export async function readIncident(api: ApiClient, id: string): Promise<ApiIncid
   return apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}`))
 }
 
-/** Reads the alerts of an incident from its surroundings. */
+/** Reads the alerts of an incident. */
 export async function readAlerts(api: ApiClient, id: string): Promise<Surroundings['alerts']> {
   const around = surroundings.pick({ alerts: true })
   return around.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(id)}/surroundings`)).alerts

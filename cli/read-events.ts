@@ -6,7 +6,7 @@ import { parseEvent } from './read-api.ts'
 
 const eventsPerPage = 200
 
-/** Reads the complete log page by page, because a part of it would give another state. */
+/** Reads the complete log page by page. A part of the log would give another state. */
 export async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (;;) {
@@ -18,7 +18,7 @@ export async function readAllEvents(api: ApiClient, id: string): Promise<Inciden
   }
 }
 
-/** Reads the stored bodies that the replay needs, by digest. Leaves out deleted ones. */
+/** Reads the stored bodies that the replay needs, by digest. Leaves out deleted bodies. */
 export async function readBodies(
   api: ApiClient,
   id: string,

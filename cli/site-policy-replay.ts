@@ -25,8 +25,8 @@ const perRequest = 200
 const atOnce = 8
 
 /**
- * Judges stored calls again with a site policy. Targets, times and the facts of the kernel are the
- * stored ones; names and labels are the registry's current ones.
+ * Judges stored calls again with a site policy. Targets, times and the facts of the kernel are
+ * those stored with the call. Names and labels are those that the registry has now.
  */
 export async function replayUnder(
   api: ApiClient,
@@ -72,7 +72,7 @@ async function replayOne(api: ApiClient, incident: ApiIncident, text: string): P
   }
 }
 
-/** Returns the rule in the file that decides. Null if the kernel decides. */
+/** Returns the rule of the policy file that decides. Null if the kernel decides. */
 function ruleOf({ seq, is }: RulingDifference, decided: ReadonlyMap<number, SiteDecisions>): string | null {
   const { write, look } = decided.get(seq) ?? {}
   return is.code.startsWith('SITE_') ? ((write ?? look)?.rule ?? null) : null
@@ -121,7 +121,8 @@ async function decideUnder(
 type Total = { incidents: number } & Replayed
 
 /**
- * Prints the changes by rule, the largest number first. With `each`, prints every policy decision.
+ * Prints how many policy decisions change, by rule, the largest number first. With `each`, prints
+ * every decision that changes.
  */
 function printUnder({ incidents, before, after, unrepeatable, differences }: Total, each: boolean): void {
   if (differences.length > 0) print(each ? eachRow(differences) : byRule(differences))

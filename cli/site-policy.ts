@@ -34,7 +34,7 @@ export function addSitePolicyCommands(parent: CliCommand): void {
   addAccept(parent)
 }
 
-/** Reads a policy file as the current user, but not more than the API accepts. */
+/** Reads a policy file, at most one byte more than the API accepts. */
 export function readPolicyText(path: string): Buffer {
   try {
     const bytes = readFileSync(path)
@@ -95,7 +95,7 @@ function summaryOf(digest: string | null | undefined, answer: SiteLint | null, n
   return `Digest ${digest?.slice(0, 12)}. ${held}`
 }
 
-/** Describes how a clock change affects a window, in stated and actual hours. */
+/** Describes the nights in which a clock change shortens a window. */
 function clockNotes({ windows }: Extract<ReturnType<typeof readSitePolicy>, { ok: true }>['policy']): string[] {
   return Object.entries(windows).flatMap(([name, window]) => {
     const compiled = compileWindow(name, window)

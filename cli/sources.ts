@@ -104,7 +104,8 @@ async function addSource(api: ApiClient, name: string, options: AddOptions): Pro
 }
 
 /**
- * Builds the body of the request. `none` means no credential, and an absent flag changes nothing.
+ * Builds the body of the request. The credential `none` removes the credential, and an absent flag
+ * keeps it.
  */
 function bodyOf({ kind, at, credential, writeCredential, credentialSha256, ...more }: AddOptions) {
   const { ca, cert, key, timeout, option, scheme, header } = more
@@ -275,7 +276,7 @@ const clusterKind = 'kubernetes'
 const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | undefined =>
   typeof namespaces === 'string' ? namespaces.split(',').map((each) => each.trim()) : undefined
 
-/** Prints the rights that a new cluster source needs, unless the response shows them. */
+/** Prints the rights that the account of a new cluster source needs. */
 function printClusterRights(name: string, namespaces: string[] | undefined): void {
   printNote(
     `The account of the source needs only these rights (nightshift sources rights ${name} | kubectl apply -f -):`,
@@ -284,7 +285,7 @@ function printClusterRights(name: string, namespaces: string[] | undefined): voi
   printNote(`Create its token: ${tokenCommand}`)
 }
 
-/** Formats the statements for a kind of database, by product if there are several. */
+/** Formats the statements that give a login its rights, by product if the kind has several. */
 function formatRights(kind: DatabaseKind, login: 'read' | 'write'): string {
   const products = productsOf(kind)
   const headOf = (product: DatabaseProduct) => (products.length > 1 ? [`-- ${product}`] : [])
@@ -293,7 +294,7 @@ function formatRights(kind: DatabaseKind, login: 'read' | 'write'): string {
     .join('\n')
 }
 
-/** Prints the rights that a new database source needs, unless the response shows them. */
+/** Prints the rights that the login of a new database source needs. */
 function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void {
   printNote(`The login of the source needs only these rights:\n${formatRights(kind, 'read').replaceAll(/^/gm, '  ')}`)
   if (!writes)

@@ -58,8 +58,8 @@ const formatPage = (page: string | null): Line[] =>
   page === null ? [] : [['Page', `${page}${page.includes('#code=') ? '  (signs in once, within 10 minutes)' : ''}`]]
 
 /**
- * Formats the model. The embedded rule table solves only the faults of the lab, so it is offered
- * only there.
+ * Formats the model. Offers the embedded rule table only in the lab, because it solves only the
+ * faults of the lab.
  */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]

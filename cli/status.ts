@@ -5,7 +5,7 @@ import { apiApproval, apiIncident, listAll } from './read-api.ts'
 import { paintState } from './ui/table.ts'
 import { inert, paint, print, printJson } from './ui/terminal.ts'
 
-/** The highest number that is counted. A larger number is shown as `500+`. */
+/** The highest number of incidents or approvals that is counted. More is shown as `500+`. */
 const countUpTo = 500
 
 export function addStatusCommand(program: CliCommand): void {

@@ -21,16 +21,16 @@ type StreamOptions = {
 }
 
 /**
- * Yields live rows until the signal aborts. Connects again with the last id if the connection is
- * lost. Row numbers of an incident have no gaps, so missing rows are noticed and fetched. Yields no
- * row twice. Throws ApiProblem for a refusal (4xx).
+ * Yields live rows until the signal aborts. If the connection is lost, connects again with the id
+ * of the last message. Row numbers of an incident have no gaps, so missing rows are noticed and
+ * fetched. Yields no row twice. Throws ApiProblem for a refusal (4xx).
  */
 export async function* streamEvents(api: ApiClient, options: StreamOptions = {}): AsyncGenerator<IncidentEvent> {
   const { incidentId, afterSeq } = options
   const seen = new Map(incidentId && afterSeq ? [[incidentId, afterSeq] as const] : [])
   let lastId: string | undefined
   while (!options.signal?.aborted) {
-    // Closes the connection of this round in every case, because an open one would keep the process
+    // Closes this connection in every case, because an open connection would keep the process
     // alive.
     const round = new AbortController()
     const signal = options.signal ? AbortSignal.any([options.signal, round.signal]) : round.signal
@@ -40,7 +40,7 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
         headers: { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) },
         signal,
       })
-      // Yields the rows from before this connection.
+      // Yields the rows that were written before this connection opened.
       options.onOpen?.()
       if (options.incidentId) {
         yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
@@ -76,7 +76,7 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
 }
 
 type FollowOptions = Omit<StreamOptions, 'incidentId'> & {
-  /** Whether a closed incident is final, because it may open again. Default: always. */
+  /** Whether a closed incident is final, and will not open again. Default: always. */
   isOver?: (incident: ApiIncident) => boolean
 }
 
@@ -89,7 +89,7 @@ export async function* followIncident(
   const { isOver = () => true, ...rest } = options
   const isClosed = (incident: ApiIncident) => closedStatuses.includes(incident.status) && isOver(incident)
   const before = await readIncident(api, incidentId)
-  // Ends here if there are no more rows, because a closed incident may never get another row.
+  // Ends if the incident is closed and has no more rows, because it may never get another row.
   const last = isClosed(before) ? before.events : null
   if (last !== null && last <= (options.afterSeq ?? 0)) return
   for await (const event of streamEvents(api, { ...rest, incidentId })) {
@@ -97,15 +97,14 @@ export async function* followIncident(
     if (last !== null && event.seq >= last) return
     if (last !== null || !closingKinds.has(event.kind)) continue
     const now = await readIncident(api, incidentId)
-    // Checks the attempt, because the row may belong to an earlier attempt that ended in the same
-    // way.
+    // Compares the attempts, because an earlier attempt may have ended with a row of the same kind.
     if (isClosed(now) && now.attempt === event.attempt) return
   }
 }
 
 const closingKinds = new Set<string>(['resolved', 'escalated', 'cancelled'])
 
-/** Reads a message. Null for a message that is not a row, such as a keep-alive. */
+/** Reads the row in a message of the stream. Null for another message, such as a keep-alive. */
 function parseMessage(text: string): IncidentEvent | null {
   try {
     return parseEvent(JSON.parse(text))

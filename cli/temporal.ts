@@ -7,13 +7,13 @@ import type { LocalRun } from '../start/run-file.ts'
 export const defaultTemporal = { address: '127.0.0.1:7233', namespace: 'default' }
 
 /**
- * Returns the Temporal that `start` runs here, or else the one in the environment, or else null.
- * Throws ConfigError if the environment contradicts itself.
+ * Returns the Temporal that `start` runs here, or else the Temporal in the environment. Null
+ * without either. Throws ConfigError if settings in the environment contradict each other.
  */
 export function readTemporalSettings(run: LocalRun | null): TemporalSettings | null {
   const given = isTemporalGiven(process.env) ? temporalSettingsIn() : null
-  // An embedded server does not use TLS. The user's Temporal was used by `start` with these
-  // settings.
+  // Leaves out TLS for an embedded server. If `start` uses the Temporal of the environment, the
+  // settings in the environment apply.
   if (run && given?.address !== run.temporalAddress) {
     return { address: run.temporalAddress, namespace: 'default', tls: false }
   }

@@ -7,8 +7,7 @@ import { listAll } from './read-api.ts'
 import { formatMoment, printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-// Accepts further fields, so that those of a newer API still appear in --json, and roles that this
-// version does not know.
+// Accepts further fields and roles, so that those of a newer API still appear in --json.
 const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).loose()
 
 type ListedToken = z.infer<typeof listedToken>

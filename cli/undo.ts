@@ -9,7 +9,7 @@ import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 type UndoOptions = ActOptions & { wrong?: true; dryRun?: true }
 type Shown = z.infer<typeof shownUndo>
 
-/** `nightshift undo`: undoes one write, as long as everything is as the write left it. */
+/** `nightshift undo`: undoes one write call, if nothing has changed since. */
 export function addUndoCommand(program: CliCommand): void {
   const command = program
     .command('undo')
@@ -27,8 +27,7 @@ export function addUndoCommand(program: CliCommand): void {
       const { refused, undo } = shown
       if (!options.reason)
         throw new CommandFailed('usage', 'Give a reason: --reason "…". The reason is recorded in the log.')
-      // Sends even an undo that is refused, because the API refuses it too and records this as a
-      // row.
+      // Sends even an undo that is refused, because the API records its refusal as a row.
       const summary = undo ? `Undo ${inert(shown.said)}` : inert(shown.said)
       const told = refused ? [refused.detail] : undo ? [describeCall(shown), shown.look?.observed ?? ''] : []
       const body = options.wrong ? { wrong: true } : {}

@@ -11,13 +11,13 @@ import { engineNames } from '../placement/bound/assignment.ts'
  */
 export type EnvironmentTexts = Record<string, string>
 
-/** Kinds of setting that several groups use. */
+/** Kinds of setting that several groups of settings use. */
 
 const port = z.coerce.number().int().min(0).max(65_535)
 export const flag = z.enum(['true', 'false', '1', '0']).transform((text) => text === 'true' || text === '1')
 export const url = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' })
 
-/** Reads a file of PEM certificates; null if it is unreadable or holds none. */
+/** Reads a file of PEM certificates; null if it is unreadable or contains no certificate. */
 export function certificatesIn(file: string): string | null {
   try {
     const text = readFileSync(file, 'utf8')
@@ -97,8 +97,8 @@ export const knowledge = z.object({
 })
 
 /**
- * Lists problems of the repository's settings. Credentials belong in a setting that no log and no
- * page shows, not in the URL.
+ * Lists problems of the settings of the runbook repository. Credentials belong in a setting that no
+ * log and no page shows, not in the URL.
  */
 export function knowledgeProblems({ KNOWLEDGE_REPO, KNOWLEDGE_REPO_TOKEN }: EnvironmentTexts): string[] {
   if (!KNOWLEDGE_REPO)
@@ -122,7 +122,7 @@ export function knowledgeSettings(config: z.infer<typeof knowledge>) {
   return { path, repository: KNOWLEDGE_REPO ? { url, branch: branch === '' ? null : branch, token } : null }
 }
 
-/** Lists problems: an enabled agent needs a model and a token. */
+/** Lists problems of the agent's settings: an enabled agent needs a model and a token. */
 export function agentProblems(given: EnvironmentTexts): string[] {
   if (!agent.shape.AGENT_ENABLED.safeParse(given.AGENT_ENABLED).data) return []
   const problems: string[] = []
@@ -135,7 +135,7 @@ export function agentProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** Returns the defaults of the table `platform_config` that the environment explicitly sets. */
+/** Returns those defaults of settings in `platform_config` that the environment explicitly sets. */
 export function givenDefaults(
   environment: Record<string, string | undefined> = process.env,
 ): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'AGENT_TRUST' | 'LLM_MAX_TURNS', string | undefined> {
@@ -195,7 +195,7 @@ function rackMap(text: string, context: z.core.$RefinementCtx): Record<string, s
   return racks
 }
 
-/** Lists problems: a cluster needs an address and a token, and there is only one platform. */
+/** Lists problems: a Proxmox cluster needs an address and a token, and excludes PLATFORM_URL. */
 export function platformProblems(given: EnvironmentTexts): string[] {
   const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS, PLATFORM_URL } = given
   if (!PROXMOX_URL) {
@@ -215,7 +215,7 @@ export function platformProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** Returns the settings of the Proxmox cluster that is the platform; null if none is configured. */
+/** Returns the settings of the Proxmox cluster that is the platform; null without a cluster. */
 export function proxmoxSettings(config: z.infer<typeof platform>): Omit<ProxmoxOptions, 'journal'> | null {
   const { PROXMOX_URL, PROXMOX_TOKEN, PROXMOX_CA_FILE, PROXMOX_RACKS } = config
   if (!PROXMOX_URL || !PROXMOX_TOKEN) return null

@@ -18,8 +18,9 @@ export const oidc = z.object({
 })
 
 /**
- * Parses `sre-admins=admin,sre=approver`. With semicolons as separators, group names may contain
- * commas, as in LDAP. Accepts no machine role, so that no group makes a person an agent.
+ * Parses `sre-admins=admin,sre=approver` into a map from group to role. If semicolons separate the
+ * pairs, group names may contain commas, as in LDAP. Accepts no machine role, so that no group
+ * makes a person an agent.
  */
 function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, PersonRole> {
   const roles: Record<string, PersonRole> = Object.create(null)
@@ -47,7 +48,7 @@ export function oidcProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** Returns the settings of the identity provider; null if none is configured. */
+/** Returns the settings of the identity provider; null without a configured provider. */
 export function oidcSettings(config: z.infer<typeof oidc> & { PUBLIC_URL?: string }): OidcSettings | null {
   const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_ROLE_MAP, PUBLIC_URL } = config
   if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_ROLE_MAP || !PUBLIC_URL) return null
@@ -93,8 +94,8 @@ export function slackProblems(given: EnvironmentTexts): string[] {
 }
 
 /**
- * Returns the settings of the Slack bot, which notifies people and asks for approvals; null if none
- * is configured.
+ * Returns the settings of the Slack bot, which notifies people and asks for approvals; null without
+ * a configured bot.
  */
 export function slackSettings(config: z.infer<typeof slack>): SlackSettings | null {
   const { SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_CHANNEL } = config
@@ -117,8 +118,8 @@ export const mesh = z.object({
 })
 
 /**
- * Lists problems: the mesh needs two keys, so that nobody can sign a manifest with a stolen signing
- * key.
+ * Lists problems: the mesh needs a root key and a different signing key, so that nobody can sign a
+ * manifest with a stolen signing key.
  */
 export function meshProblems(given: EnvironmentTexts): string[] {
   const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca, MESH_PUBLIC_CA_FILE: own } = given
@@ -146,13 +147,13 @@ export type MeshSettings = {
   nextKeyFile: string | null
   ca?: string
   /**
-   * PEM of the certificate authority behind the certificate of PUBLIC_URL, for agents that connect
-   * to that address.
+   * PEM of the certificate authority that signed the certificate of PUBLIC_URL, for agents that
+   * connect to PUBLIC_URL.
    */
   authority?: string
 }
 
-/** Returns the files of the mesh's keys; null if they are not configured. */
+/** Returns the files of the mesh's keys; null without a root key or a signing key. */
 export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null {
   const { MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE, MESH_NEXT_KEY_FILE, MESH_CA_FILE, MESH_PUBLIC_CA_FILE } = config
   if (!MESH_ROOT_KEY_FILE || !MESH_SIGNING_KEY_FILE) return null
@@ -168,8 +169,8 @@ export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null 
 }
 
 /**
- * Reads the address of a device from the variable that the device's row names. Refuses other
- * variables.
+ * Reads the address of a device from the environment variable that the device's row names.
+ * Undefined for a name without the ending `_DEVICE_MESH_URL`.
  */
 export function deviceUrlVariable(name: string): string | undefined {
   return name.endsWith('_DEVICE_MESH_URL') ? process.env[name] || undefined : undefined

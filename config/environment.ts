@@ -6,7 +6,7 @@ import { mesh, oidc, slack } from './credentials.ts'
 import { secrets, settingNames } from './settings.ts'
 import { temporal } from './temporal.ts'
 
-/** Groups of environment variables, in the order of the documentation. */
+/** Groups of environment variables, in the order of docs/reference/configuration.md. */
 const groups: [group: string, part: z.ZodObject][] = [
   ['Agent and model', agent],
   ['Processes', processes],
@@ -21,15 +21,14 @@ const groups: [group: string, part: z.ZodObject][] = [
 const isSecret = (name: string): boolean => (secrets as readonly string[]).includes(name)
 
 /**
- * Whether a variable holds several lines that no page may show: certificates, or a key put there by
- * mistake.
+ * Whether a variable has several lines that no page may show: certificates, or a key by mistake.
  */
 const isMaterial = (name: string): boolean => name.endsWith('_DATA')
 
 /**
  * Lists the variables that configure a process, with their values. A secret is only reported as
- * `set` or not: neither its length nor its file is shown. Addresses are shown without credentials
- * and query. `text`: the documentation page that describes each variable.
+ * `set` or not: neither the length of the secret nor its file is shown. Addresses are shown without
+ * credentials and query. `text`: the documentation page that describes each variable.
  */
 export function listEnvironment(
   environment: Record<string, string | undefined>,
@@ -51,7 +50,7 @@ export function listEnvironment(
   )
 }
 
-/** Returns the default as a person writes it; null if there is none or it is empty. */
+/** Returns the default as a person writes it; null without a default or with an empty default. */
 function defaultOf(schema: z.ZodType): string | null {
   const { success, data } = schema.safeParse(undefined)
   return success && data !== undefined && data !== '' ? String(data) : null
@@ -64,7 +63,7 @@ export function withoutCredentials(text: string): string {
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^?#\s,]*)\?[^#\s,]*/gi, '$1?…')
 }
 
-/** Reads the description of each variable from the documentation's table, without markup. */
+/** Reads the descriptions of variables from the table of the documentation page, without markup. */
 function readDescriptions(text: string): Map<string, string> {
   const rows = text.matchAll(/^\| `([A-Z_]+)` \| .*? \| ?(.*) \|$/gm)
   const plain = (meaning: string) => meaning.replaceAll('`', '').replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')

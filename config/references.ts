@@ -2,11 +2,11 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync }
 import { posix } from 'node:path'
 import { minCredentialCharacters } from '../domain/hidden-credentials.ts'
 
-/** A credential or a file of certificate authorities of a source or job is absent or unreadable. */
+/** The error that a credential, or a file of certificate authorities, is absent or was refused. */
 export class NoCredential extends Error {
   override name = 'NoCredential' as const
   /**
-   * True if the credential is absent, but may be provided later; false if it is present and was
+   * True if the credential is absent, but may be provided later; false if it exists and was
    * refused.
    */
   readonly isAbsent: boolean
@@ -17,19 +17,19 @@ export class NoCredential extends Error {
 }
 
 /**
- * The maximum size of a credential. Longer than any token or chain of certificates of one server.
+ * The maximum size of a credential. Any token, or chain of certificates of one server, is smaller.
  */
 const maxCredentialBytes = 64_000
 /**
- * The maximum size of a file of authorities. The authorities of a whole system need about 250 kB.
+ * The maximum size of a file of certificate authorities. Those of a whole system need about 250 kB.
  */
 const maxAuthorityBytes = 2_000_000
 
 /**
- * Reads a credential by its reference, `file:/path` or `env:NAME`, each time that it is needed, so
- * that a new value works without a restart. `directory`: the only directory from which files may be
- * read; null if the reference comes from a file on the host of the API. No error message contains
- * text from the file system.
+ * Reads a credential by its reference, `file:/path` or `env:NAME`, each time that the credential is
+ * needed, so that a new value works without a restart. `directory`: the only directory from which
+ * files may be read; null if the reference comes from a file on the host of the API. No error
+ * message contains text from the file system.
  */
 export function readRef(ref: string, directory: string | null = null): string {
   const [kind = '', place = ''] = ref.split(/:(.*)/s)
@@ -46,8 +46,8 @@ export function readRef(ref: string, directory: string | null = null): string {
 }
 
 /**
- * Reads certificate authorities (PEM) by the same rule as `readRef`. Certificate authorities are
- * not secret.
+ * Reads a file of certificate authorities (PEM), with the same limits on its path as `readRef`.
+ * Certificate authorities are not secret.
  */
 export function readAuthorities(place: string, directory: string | null = null): string {
   const text = readWithin(place, directory, maxAuthorityBytes)
@@ -64,12 +64,12 @@ function isBelow(place: string, directory: string): boolean {
 }
 
 /**
- * Whether a part of the path begins with a dot. Such a path is refused, because one file must not
- * have two names, such as `..data/token`.
+ * Whether a part of the path begins with a dot. Such a path is refused, because a credential must
+ * not have a second name, such as `..data/token`.
  */
 const hasDots = (place: string): boolean => place.split('/').some((each) => each.startsWith('.'))
 
-/** Reads a file; empty if there is none. Throws NoCredential if the file must not be read. */
+/** Reads a file. Empty without the file. Throws NoCredential if the file must not be read. */
 function readWithin(place: string, directory: string | null, maxBytes: number): string {
   const refuse = (why: string) => new NoCredential(`the file ${place} ${why}`)
   const real = realPath(place)

@@ -24,7 +24,8 @@ import { temporal, temporalProblems, temporalSettings } from './temporal.ts'
 const defaultModel = 'default'
 
 /**
- * A model on a model server, with what a request needs. The key stays in the worker that reads it.
+ * A model on a model server, with the data for its requests. The key stays in the worker that reads
+ * it.
  */
 export type DeclaredModel = {
   name: string
@@ -57,8 +58,8 @@ const entry = z
     baseUrl: plainUrl,
     model: z.string().min(1).max(200),
     /**
-     * The file or the worker's variable with the key. Without a file and a variable, no key is
-     * sent.
+     * The file with the key of the server, instead of the worker's variable `keyVariable`. Without
+     * both, no key is sent.
      */
     keyFile: z.string().min(1).optional(),
     keyVariable: z
@@ -66,7 +67,7 @@ const entry = z
       .regex(/^[A-Z_][A-Z0-9_]*$/, 'is not the name of a variable')
       .optional(),
     fallbacks,
-    /** The default is LLM_PROTOCOL. */
+    /** The protocol of this model. Default: LLM_PROTOCOL. */
     protocol: protocolSetting.optional(),
   })
   .refine(({ keyFile, keyVariable }) => !keyFile || !keyVariable, 'has keyFile and keyVariable: keep one')
@@ -86,8 +87,8 @@ type GivenModels = {
 }
 
 /**
- * Reads all models, the default first. `problems`: one line for each fault of the file, with its
- * remedy. If there is a fault, only the default model is returned.
+ * Reads all models, the default model first. `problems`: one line for each fault of
+ * LLM_SERVERS_FILE, with its remedy. After a fault, only the default model is returned.
  */
 function readModels(
   given: GivenModels,
@@ -126,9 +127,9 @@ function readModels(
 }
 
 /**
- * Lists fallbacks with an unsuitable protocol. A run keeps its first protocol, because native tool
- * calls cannot be converted to text in the middle of a run. A run that began with `json` can use
- * any model.
+ * Lists fallbacks whose protocol does not fit the model. A run keeps its first protocol, because
+ * native tool calls cannot be converted to text in the middle of a run. A run that began with
+ * `json` can use any model.
  */
 function protocolFaults({ name, protocol, fallbacks: own }: DeclaredModel, models: readonly DeclaredModel[]): string[] {
   if (protocol !== 'native') return []
@@ -203,7 +204,7 @@ export type Config = z.infer<typeof schema>
 /** Names of all settings, as in docs/reference/configuration.md. */
 export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
 
-/** Settings that may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
+/** Settings that may come from the file in `<NAME>_FILE`, as orchestrators mount secrets. */
 export const secrets = [
   'AGENT_API_KEY',
   'BOOTSTRAP_ADMIN_TOKEN',
@@ -234,7 +235,7 @@ export class ConfigError extends Error {
 
 /**
  * Reads the environment and returns the parsed settings. Throws one ConfigError with all problems.
- * No other code parses the settings. `requires`: the settings that this process requires.
+ * No other code parses these settings. `requires`: settings that the process cannot do without.
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,
@@ -275,8 +276,8 @@ export function readConfig(
 }
 
 /**
- * Returns the models for runs, with their keys: only for the worker. Throws ConfigError with all
- * faults of LLM_SERVERS_FILE.
+ * Returns the models for runs, with their keys. Only the worker may call this function. Throws
+ * ConfigError with all faults of LLM_SERVERS_FILE.
  */
 export function modelsOf(
   config: Config,
@@ -313,7 +314,7 @@ export function orExit<T>(read: () => T): T {
   }
 }
 
-/** Returns Temporal's settings even if others have faults, for commands that need only these. */
+/** Returns Temporal's settings without reading other settings, which may have faults. */
 export function temporalSettingsIn(environment: Record<string, string | undefined> = process.env): TemporalSettings {
   const own = Object.entries(environment).filter(([name]) => name.startsWith('TEMPORAL_'))
   return temporalSettings(readConfig(Object.fromEntries(own)))

@@ -32,8 +32,8 @@ const onThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 const pairs = ['TEMPORAL_TLS_SERVER_CA_CERT', 'TEMPORAL_TLS_CLIENT_CERT', 'TEMPORAL_TLS_CLIENT_KEY'] as const
 
 /**
- * Lists faults that can be found without contacting the server. Each fault names the setting or
- * file.
+ * Lists faults of Temporal's settings that can be found without contacting the server. Each fault
+ * names the setting or file.
  */
 export function temporalProblems(given: EnvironmentTexts): string[] {
   const problems = pairs
@@ -47,17 +47,17 @@ export function temporalProblems(given: EnvironmentTexts): string[] {
   }
   const { TEMPORAL_TLS_CLIENT_KEY_PATH: key, TEMPORAL_CONFIG_FILE: file } = given
   if (key && !existsSync(key)) problems.push(`TEMPORAL_TLS_CLIENT_KEY_PATH names ${key}, which cannot be read`)
-  // Reports an absent file, because the loader would treat it as empty and connect to another
-  // server.
+  // Reports an absent configuration file, because the loader would treat it as empty and connect to
+  // another server.
   if (file && !isReadableFile(file)) problems.push(`TEMPORAL_CONFIG_FILE names ${file}, which cannot be read`)
   if (problems.length > 0) return problems
   const parsed = temporal.safeParse(given)
-  // Stops here, because faults of single settings are already reported.
+  // Stops here, because `readConfig` already reports faults of single settings.
   if (!parsed.success) return []
   try {
     return contradictions(temporalSettings(parsed.data), given)
   } catch (error) {
-    // Shows only the first line, because the rest quotes the file, which may contain a key.
+    // Shows only the first line of the error: further lines quote the file, which may have a key.
     const [message] = String(error instanceof Error ? error.message : error).split('\n')
     return [`${sourceOf(given)}: ${message}`]
   }
@@ -65,23 +65,23 @@ export function temporalProblems(given: EnvironmentTexts): string[] {
 
 /**
  * Returns the settings of Temporal: the profile of the configuration file, if TEMPORAL_CONFIG_FILE
- * or TEMPORAL_PROFILE names one, overridden by each variable. Ignores the file in the home
- * directory, which is for a person's terminal.
+ * or TEMPORAL_PROFILE is set, overridden by each variable. If neither is set, ignores the
+ * configuration file in the home directory, which is for a person's terminal.
  */
 export function temporalSettings(config: Partial<TemporalConfig>): TemporalSettings {
   const variables = Object.entries(config).flatMap(([name, value]) =>
     name.startsWith('TEMPORAL_') && value !== undefined && value !== '' ? [[name, String(value)] as const] : [],
   )
   const overrideEnvVars = {
-    // Variables by which the loader finds the file of a profile if no file is named.
+    // Passes the variables by which the loader finds a profile's file if no file is named.
     ...Object.fromEntries(['HOME', 'XDG_CONFIG_HOME', 'APPDATA'].flatMap((name) => inEnvironment(name))),
     ...Object.fromEntries(variables),
   }
   const { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: profile } = config
   const { namespace, connectionOptions } = loadClientConnectConfig({
     overrideEnvVars,
-    // Names the profile here in addition to the variable, so that the loader requires it to be in
-    // the file.
+    // Names the profile in addition to the variable. The loader then requires that the file
+    // contains the profile.
     ...(file || profile ? { profile: profile || 'default', configFileStrict: true } : { disableFile: true }),
   })
   const { address, apiKey, tls, metadata } = connectionOptions
@@ -117,8 +117,8 @@ function contradictions(settings: TemporalSettings, given: EnvironmentTexts): st
 }
 
 /**
- * Checks that the certificate and the key belong together. The error messages of the two clients do
- * not make that clear.
+ * Checks that the certificate and the key belong together. The error messages of Temporal's two
+ * clients do not make this clear.
  */
 function pairProblems({ crt, key }: { crt: Uint8Array; key: Uint8Array }): string[] {
   try {

@@ -1,6 +1,6 @@
 /**
  * Returns variables of this process that a child process needs, such as its search path. A child
- * process gets no others, because this process has secrets in its environment.
+ * process gets no other variables, because this process has secrets in its environment.
  */
 export function readVariables<Name extends string>(...names: readonly Name[]): Partial<Record<Name, string>> {
   const set = names.filter((name) => process.env[name] !== undefined)

@@ -7,7 +7,7 @@ import { post } from './post.ts'
 import { renderCard } from './teams/card.ts'
 import { deliver } from './webhook/deliver.ts'
 
-/** `isFirst`: whether the destination has had no earlier message about this incident. */
+/** `isFirst`: true if the destination has received no earlier message about this incident. */
 type ToOptions = DeliverOptions & { isFirst: boolean }
 
 /**

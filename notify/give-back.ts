@@ -1,19 +1,19 @@
 /**
- * Milliseconds that a check may take once the process is stopping. The time is short, because any
- * worker can repeat a check.
+ * Milliseconds that a check may still take once the process is stopping. Short, because any worker
+ * can repeat a check.
  */
 const lookGraceMs = 1_000
 /**
- * Milliseconds that sending a message may take once the process is stopping. The time is longer,
- * because another worker would send the message twice.
+ * Milliseconds that sending a message may still take once the process is stopping. Longer, because
+ * another worker would send the message twice.
  */
 export const messageGraceMs = 10_000
 
 export const givenBack = Symbol('given back')
 
 /**
- * Waits for running work. Once the process is stopping, waits only `graceMs`; then the caller
- * releases its claims.
+ * Waits for running work. Once the process is stopping, waits only `graceMs`. Then returns
+ * `givenBack`, and the caller releases the work for other workers.
  */
 export async function unlessStopping<T>(
   work: Promise<T>,
@@ -29,7 +29,7 @@ export async function unlessStopping<T>(
   })
   if (stopping.aborted) begin()
   else stopping.addEventListener('abort', begin, { once: true })
-  // Ignores a late failure, because nobody waits for the result any more.
+  // Ignores a failure after the wait is over, because nobody reads the result any more.
   work.catch(() => {})
   try {
     return await Promise.race([work, late])

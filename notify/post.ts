@@ -61,8 +61,8 @@ function drop(status: number | null, reason: string, responseSnippet = ''): Deli
 }
 
 /**
- * Returns the beginning of a response without the path and query of the address, which may be the
- * credential and which error pages often repeat.
+ * Returns the beginning of a response without the path and query of the address. The path may be a
+ * credential, and error pages often repeat it.
  */
 function snippet(body: Uint8Array, address: string): string {
   const { pathname = '/', search = '' } = URL.parse(address) ?? {}

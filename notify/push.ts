@@ -7,7 +7,7 @@ import { isPushService, type PushMessage } from '../domain/push.ts'
 type PushSender = {
   publicKey: string
   privateKey: string
-  /** The contact for these messages (RFC 8292): `mailto:` or an https address. */
+  /** The contact for push services (RFC 8292): `mailto:` or an https address. */
   subject: string
   services: readonly string[]
 }
@@ -19,7 +19,7 @@ export function generatePushKeys(): { publicKey: string; privateKey: string } {
   return webPush.generateVAPIDKeys()
 }
 
-/** Whether this is a point on the curve P-256, so that a message can be encrypted for it. */
+/** Whether a browser's key is a point on the curve P-256, so that a message can be encrypted. */
 export function isPushKey(p256dh: string): boolean {
   try {
     const own = createECDH('prime256v1')
@@ -33,7 +33,7 @@ export function isPushKey(p256dh: string): boolean {
 
 /**
  * Returns the contact for push services: the public address if it is https, otherwise a mailbox at
- * its host.
+ * the host of the public address.
  */
 export function toPushSubject(publicUrl: string): string {
   const { protocol, origin, hostname } = new URL(publicUrl)
@@ -44,8 +44,8 @@ export function toPushSubject(publicUrl: string): string {
 
 /**
  * Sends one message to one browser, encrypted for only that browser (RFC 8291) and signed. Never
- * throws. `isGone`: whether the push service does not know this subscription (404, 410). The reason
- * never contains the address, which is a credential.
+ * throws. `isGone`: true if the subscription has ended (404, 410) or its push service is not
+ * allowed. The reason never contains the address, which is a credential.
  */
 export async function sendPush(
   subscription: Subscription,
@@ -67,8 +67,8 @@ export async function sendPush(
       vapidDetails: { subject: sender.subject, publicKey: sender.publicKey, privateKey: sender.privateKey },
       TTL: expirySeconds,
       urgency: 'high',
-      // Gives a reminder the topic of its question, so that a phone that was off for both shows
-      // only the reminder. A topic has at most 32 characters.
+      // Gives a reminder the topic of its approval, so that a phone that was off for both messages
+      // shows only the reminder. A topic has at most 32 characters.
       topic: message.tag.slice(-32).replace(/[^A-Za-z0-9_-]/g, '-'),
       contentEncoding: 'aes128gcm',
     })

@@ -49,8 +49,8 @@ export function resourceWords({ resource }: Notification['incident']): string {
 }
 
 /**
- * Lists facts that show how urgent the notification is, by name. The exact arguments are on the
- * page of the question.
+ * Lists facts that show how urgent the notification is, by name. The exact arguments of an action
+ * are on the page of the approval.
  */
 export function factsOf(notification: Notification): [name: string, value: string][] {
   const { incident, approval } = notification
@@ -71,7 +71,7 @@ export function factsOf(notification: Notification): [name: string, value: strin
   ]
 }
 
-/** Returns the parts of the text: for a question the sections of its card, otherwise the reason. */
+/** Returns the parts of the text: the sections of an approval's card, or else the reason. */
 export function partsOf({ reason, approval }: Notification): string[] {
   // Lets only a title begin a line. Untrusted text at the beginning of a line could look like
   // another section.
@@ -96,12 +96,12 @@ function standingOf({ trigger, incident, alertsFiring }: Notification): string {
 
 const maxListed = 20
 /**
- * The maximum length of a title in a list. Twenty titles fit one section of Slack, with the text
- * around them.
+ * The maximum length of a title in a list of incidents. Twenty lines with such titles fit one
+ * section of Slack.
  */
 const maxListedChars = 100
 
-/** Formats a line for each of several incidents, in their given order (the most severe first). */
+/** Formats one line for each incident, in the given order (the most severe first). */
 export function linesOfIncidents(incidents: Notification['incidents']): string[] {
   const lines = incidents
     .slice(0, maxListed)
@@ -116,22 +116,22 @@ function cut(title: string): string {
 }
 
 /**
- * Whether the trigger is the card of a night or a shift. Such a card has lines, and no facts about
- * an incident.
+ * Whether the notification is the card of a night or a shift, which has lines and no facts about an
+ * incident.
  */
 export function isCard(trigger: Trigger): boolean {
   return trigger === 'morning' || trigger === 'hand_over'
 }
 
 /**
- * Whether a notification concerns more than its own incident, and so does not belong in that
- * incident's thread.
+ * Whether a notification is about several incidents or the whole installation, and so does not
+ * belong in the thread of one incident.
  */
 export function isAboutSeveral({ trigger, incidents }: Notification): boolean {
   return trigger === 'notice' || trigger === 'duty' || isCard(trigger) || incidents.length > 0
 }
 
-/** Returns the text of the button or line that leads to the page. */
+/** Returns the text of the button or line that opens the page of the notification. */
 export function linkWords({ trigger, approval, incidents }: Notification): string {
   if (approval) return 'Review request'
   if (trigger === 'duty') return 'Open Health'

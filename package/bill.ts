@@ -7,8 +7,8 @@ type BillEntry = {
   name: string
   version: string
   /**
-   * The licence that its manifest states, for example `MIT` or `(MIT AND Zlib)`. Null if the
-   * manifest states none.
+   * The licence that the manifest of the part states, for example `MIT` or `(MIT AND Zlib)`. Null
+   * if the manifest states no licence.
    */
   licence: string | null
   /** The texts of the package's licence files. */
@@ -68,8 +68,8 @@ function readText(file: string): string[] {
 }
 
 /**
- * Lists the crates in the lockfile of Temporal's native library. Some of them are used only to
- * build the library.
+ * Lists the crates in the lockfile of Temporal's native library. Some crates are used only to build
+ * the library.
  */
 export function cratesOf(root: string): BillEntry[] {
   const lock = readFileSync(join(root, 'node_modules/@temporalio/core-bridge/Cargo.lock'), 'utf8')
@@ -91,7 +91,7 @@ function unique(parts: readonly BillEntry[]): BillEntry[] {
 
 type BillOf = { name: string; version: string; architecture: string; parts: readonly BillEntry[]; builtAt: Date }
 
-/** Builds a CycloneDX 1.6 bill of materials. The result is equal for equal parts. */
+/** Builds a CycloneDX 1.6 bill of materials. The bill is equal for equal parts and dates. */
 export function billOfMaterials({ name, version, architecture, parts, builtAt }: BillOf): object {
   const purl = `pkg:generic/${name}@${version}?arch=${architecture}`
   return {
@@ -117,7 +117,7 @@ export function billOfMaterials({ name, version, architecture, parts, builtAt }:
   }
 }
 
-/** Formats the licence: a single one as an SPDX id, several as an expression. */
+/** Formats a licence: a single licence as an SPDX id, several licences as an expression. */
 function licencesOf(said: string): object[] {
   return /[\s(]/.test(said) ? [{ expression: said }] : [{ license: { id: said } }]
 }
@@ -130,8 +130,8 @@ function uuidOf(text: string): string {
 }
 
 /**
- * Joins all licences in the archive. Each text is listed once, under the names of the parts that it
- * covers.
+ * Joins all licences in the archive. Each licence text is listed once, under the names of the parts
+ * that it covers.
  */
 export function licencesText(root: string, parts: readonly BillEntry[], nodeLicence: string): string {
   const own = ['LICENSE', 'NOTICE'].map((file) => readFileSync(join(root, file), 'utf8').trim())

@@ -4,7 +4,7 @@ import { type Plugin, rolldown } from 'rolldown'
 
 /**
  * Entry files of processes, threads and child processes, without their extension. Each entry
- * becomes a file of the package at this path.
+ * becomes a file of the package at the same path.
  */
 const entries = [
   'api/main',
@@ -23,8 +23,8 @@ const entries = [
 ]
 
 /**
- * Packages that are copied unchanged into `node_modules`. These packages find WebAssembly, threads
- * and native code by their own path, or are CommonJS and load files from there. All other packages
+ * npm packages that are copied unchanged into `node_modules`. They find WebAssembly, threads and
+ * native code by their own path, or are CommonJS and load files from there. All other npm packages
  * are bundled into `vendor`, without unused parts.
  */
 const kept = [
@@ -49,15 +49,15 @@ const kept = [
   'yauzl',
 ]
 
-/** The module that is imported from a package, if it differs from the package's name. */
+/** The module that is imported from an npm package, if its name differs from the package's. */
 const imported: Record<string, string> = { 'glpk.js': 'glpk.js/node', mysql2: 'mysql2/promise' }
 
-/** Files of the copied packages that code reaches by a path and not by an import. */
+/** Files of the copied npm packages that code reaches by a path and not by an import. */
 const byPath = ['@temporalio/worker/lib/workflow/workflow-worker-thread.js']
 
 /**
- * Packages that bundle workflows at run time. The release leaves them out, so that it contains no
- * compiler.
+ * npm packages that bundle workflows at run time. The release leaves them out, so that it contains
+ * no compiler.
  */
 const bundlers = new Set(['webpack', 'swc-loader', 'source-map-loader', 'memfs', 'unionfs'])
 const workflowBundler = '@temporalio/worker/lib/workflow/bundler.js'
@@ -69,9 +69,7 @@ exports.bundleWorkflowCode = none
 exports.WorkflowCodeBundler = none
 `
 
-/**
- * Files that code reads at run time: folders of the checkout, and a pattern of the files in each.
- */
+/** Files that code reads at run time: folders of the checkout, each with a pattern of its files. */
 const readFiles: [folder: string, files: RegExp][] = [
   ['prompts', /\.md$/],
   ['knowledge', /\.md$/],
@@ -84,9 +82,9 @@ const readFiles: [folder: string, files: RegExp][] = [
 type CodeOptions = { root: string; to: string; without: readonly string[] }
 
 /**
- * Writes the code to `to`, in the folders of the checkout. Returns the files of third-party
- * packages. Each module remains a file, so that code that checks its path, or whether it is the
- * main program, behaves as in the checkout.
+ * Writes the code to `to`, in the same folders as in the checkout. Returns the files of third-party
+ * packages. Each module remains a file. Code that checks its path, or whether it is the main
+ * program, therefore behaves as in the checkout.
  */
 export async function bundleCode({ root, to, without }: CodeOptions): Promise<string[]> {
   const taken = await bundleModules(root, to)
@@ -114,8 +112,7 @@ async function bundleModules(root: string, to: string): Promise<string[]> {
     preserveModules: true,
     preserveModulesRoot: root,
     comments: { legal: true, annotation: false, jsdoc: false },
-    // Renames the folder, because Node treats a file below `node_modules` as CommonJS, whatever the
-    // package around it declares.
+    // Renames the folder, because Node treats every file below `node_modules` as CommonJS.
     entryFileNames: ({ name }) => `${name.replaceAll('node_modules', 'vendor')}.js`,
   })
   await bundle.close()
@@ -123,8 +120,8 @@ async function bundleModules(root: string, to: string): Promise<string[]> {
 }
 
 /**
- * Renames started programs: code names them as `….ts`, and in the package they end in `.js`. A
- * program that is not in the list ends the build.
+ * Renames programs that code starts: code names them as `….ts`, and in the package they end in
+ * `.js`. A program that is not in `entries` ends the build.
  */
 function programPaths(root: string): Plugin {
   return {
@@ -174,7 +171,7 @@ async function keepPackages(root: string, to: string, without: readonly string[]
   return [...reached, ...beside]
 }
 
-/** Lists the manifests above a module, and the WebAssembly files in its folder. */
+/** Lists the package.json files above a module, and the WebAssembly files in its folder. */
 function filesBeside(file: string): string[] {
   const folder = dirname(file)
   const wasm = readdirSync(folder).filter((name) => name.endsWith('.wasm'))

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type Architecture, asRootAt, run } from './programs.ts'
 
-/** Documentation, which a container does not need. Licences are kept. */
+/** Folders of documentation, which a container does not need. Licences are kept. */
 const leftOut = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/info/*', '/usr/share/locale/*']
 
 type ImageOptions = {
   /** The folder of the unpacked package. */
   folder: string
   /**
-   * A root file system with glibc, certificates, git and ssh, as a tar file. If it is null,
-   * mmdebstrap makes the file system from Debian's packages.
+   * A root file system with glibc, certificates, git and ssh, as a tar file. If `base` is null,
+   * mmdebstrap makes the root file system from Debian's packages.
    */
   base: string | null
   architecture: Architecture
@@ -28,8 +28,7 @@ type Layer = { digest: string; diffId: string; bytes: Buffer }
 /**
  * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`. The
  * archive is an OCI image layout (image-spec 1.1), with the manifest.json of `docker save` for
- * engines before
- * 25. The image has two layers: the root file system, and the package above it.
+ * older engines. The image has two layers: the root file system, and the package above it.
  */
 export function writeImage(options: ImageOptions): void {
   const { architecture, name, target, madeAt } = options
@@ -89,7 +88,7 @@ export function writeImage(options: ImageOptions): void {
 
 type ImageFacts = { packages: string[]; settings: string[]; folder: string; user: string; command: string[] }
 
-/** Reads the last image of the Dockerfile, so that the image built here is equal to it. */
+/** Reads the facts of the Dockerfile's last image, so that this image is equal to it. */
 function readDockerfile(): ImageFacts {
   const text = readFileSync(join(import.meta.dirname, '../Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
   const stages = text.split(/^FROM /m)
@@ -131,8 +130,8 @@ function makeRoot(tar: string, packages: readonly string[], architecture: Archit
 }
 
 /**
- * Lists this machine's Debian package sources. Without such sources, mmdebstrap uses its own
- * sources.
+ * Lists the file with this machine's Debian package sources. Empty without sources for bookworm:
+ * mmdebstrap then uses its own sources.
  */
 function existing(file: string): string[] {
   try {

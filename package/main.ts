@@ -26,7 +26,7 @@ const usage = `npm run package -- [options]      writes the archives of a releas
 `
 
 type Options = { architectures: Architecture[]; dist: string; key: string | null; withGlpk: boolean; isQuick: boolean }
-/** Options for one package, as an image or a folder. */
+/** Options for the package of one architecture, as an image or a folder. */
 type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
   architecture: Architecture
   base: string | null
@@ -35,13 +35,13 @@ type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
 
 const units = ['nightshift-api.service', 'nightshift-worker.service', 'nightshift-agent.service']
 
-/** Packages that the bundler includes in the pages, with the typeface and the icons. */
+/** npm packages that the bundler includes in the pages, with the typeface and the icons. */
 const inPages = [
   ...['react', 'react-dom', 'scheduler', '@tanstack/react-query', '@tanstack/query-core', 'lucide-react'],
   '@fontsource-variable/inter',
 ]
 
-/** Builds each archive in a temporary folder, then writes the checksums of all files in `dist`. */
+/** Builds each archive in a temporary folder. Then writes the checksums of all files in `dist`. */
 async function pack(options: Options): Promise<void> {
   const { dist, key } = options
   mkdirSync(dist, { recursive: true })
@@ -57,7 +57,7 @@ async function pack(options: Options): Promise<void> {
   )
 }
 
-/** Writes one package as an image, or copies it into a folder. */
+/** Writes one package as an image into `dist`, or copies it into `folder`. */
 async function packOne({ architecture, dist, withGlpk, base, folder }: OneOptions): Promise<void> {
   await inDraft(withGlpk, (draft, files) => {
     const filled = fill(draft, files, architecture)
@@ -69,7 +69,7 @@ async function packOne({ architecture, dist, withGlpk, base, folder }: OneOption
   })
 }
 
-/** Builds the part that all packages share, in a folder that is removed afterwards. */
+/** Builds the code that all packages share, in a folder that is removed afterwards. */
 async function inDraft(withGlpk: boolean, use: (draft: string, files: string[]) => void): Promise<void> {
   await ensureWeb()
   const draft = mkdtempSync(join(tmpdir(), 'nightshift-package-'))
@@ -124,7 +124,7 @@ function archive(draft: string, files: readonly string[], architecture: Architec
   rmSync(folder, { recursive: true })
 }
 
-/** Returns the date of the commit, or now if git does not know it. */
+/** Returns the date of the commit, or the current time if git does not know the date. */
 function commitDate(): Date {
   try {
     return new Date(Number(run('git', ['log', '-1', '--format=%ct'], rootDir).trim()) * 1_000)
@@ -134,7 +134,7 @@ function commitDate(): Date {
 }
 
 /**
- * Prints the sizes of an archive: of the download, unpacked, and without Node and Temporal's
+ * Prints the sizes of an archive: to download, unpacked, and unpacked without Node and Temporal's
  * library.
  */
 function tell(target: string, folder: string): void {

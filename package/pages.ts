@@ -2,8 +2,8 @@ import { cpSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 
 /**
- * Copies the documentation pages that messages name, for a host without a network. Leaves out their
- * pictures, which are four times as large.
+ * Copies the documentation pages that messages name, for a host without a network. Leaves out the
+ * pictures of these pages, which are four times as large.
  */
 export function copyPages(from: string, to: string): void {
   cpSync(from, to, {

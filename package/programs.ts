@@ -36,8 +36,8 @@ export function placePrograms(root: string, to: string, architecture: Architectu
 
 /**
  * Returns the npm package of Node for this architecture. npm has installed the package for this
- * machine's architecture. The package for another architecture is downloaded, as the lockfile pins
- * it.
+ * machine's architecture. A package for another architecture is downloaded in the version that the
+ * lockfile pins.
  */
 function nodePackage(root: string, architecture: Architecture): string {
   const name = `node-linux-${architecture}`
@@ -63,21 +63,21 @@ function nodePackage(root: string, architecture: Architecture): string {
   return join(cached, 'package')
 }
 
-/** Removes symbols from a file. Leaves it unchanged if no program here knows its architecture. */
+/** Removes symbols from a file. Leaves the file unchanged if `strip` does not support it. */
 function strip(file: string): void {
   spawnSync('strip', ['--strip-unneeded', file], { stdio: 'ignore' })
 }
 
 /**
- * Returns tar options that make equal archives: all files owned by root, sorted by name, with this
- * time.
+ * Returns tar options with which equal files make equal archives: all files owned by root, sorted
+ * by name, with one date.
  */
 export function asRootAt(madeAt: Date): string[] {
   const mtime = `--mtime=@${Math.floor(madeAt.getTime() / 1_000)}`
   return ['--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go+rX,go-w', mtime, '--sort=name']
 }
 
-/** Runs a program and returns its output. Throws its error output if it fails. */
+/** Runs a program and returns its output. Throws an error with the error output if it fails. */
 export function run(
   program: string,
   args: readonly string[],

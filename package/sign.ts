@@ -7,9 +7,10 @@ import { pipeline } from 'node:stream/promises'
 const released = /^nightshift-.*\.(?:tar\.xz|cdx\.json)$|^install\.sh$/
 
 /**
- * Writes `SHA256SUMS` over all files in `dist`, in the format of `sha256sum`. With a key also
- * writes `SHA256SUMS.sig`: 64 bytes of Ed25519 for `openssl pkeyutl -verify -rawin`. Without a key,
- * an earlier build's signature is an error, because it would not match.
+ * Writes `SHA256SUMS` over all files of the release in `dist`, in the format of `sha256sum`. With a
+ * key also writes `SHA256SUMS.sig`: 64 bytes of Ed25519 for `openssl pkeyutl -verify -rawin`.
+ * Without a key, throws if `dist` has the signature of an earlier build, because it would not
+ * match.
  */
 export async function writeSums(dist: string, key: string | null): Promise<void> {
   const names = readdirSync(dist)
@@ -33,8 +34,8 @@ async function sha256Of(file: string): Promise<string> {
 }
 
 /**
- * Reads the signing key in PEM: from the file, or else from the environment, which contains the key
- * or the path of its file. Null if there is no key.
+ * Reads the signing key in PEM: from the file, or else from the environment variable, which
+ * contains the key or the path of its file. Null without a key.
  */
 export function readKey(file: string | undefined, given: string | undefined): string | null {
   const pem = file

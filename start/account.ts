@@ -8,8 +8,8 @@ export interface Account {
 }
 
 /**
- * Returns the user that runs PostgreSQL if root starts it: `postgres`, which is created if absent,
- * or else `nobody`.
+ * Returns the user that runs PostgreSQL if root starts Nightshift: `postgres`, which is created if
+ * absent, or else `nobody`.
  */
 export function unprivilegedAccount(): Account {
   const existing = accountNamed('postgres')
@@ -41,8 +41,8 @@ export function runsAs(program: string, account: Account): boolean {
 }
 
 /**
- * Creates a directory for files that another user needs. The state directory is closed to that
- * user, so the files cannot be near it.
+ * Creates a directory for files that another user needs. That user cannot enter the state
+ * directory, so the new directory is below /var/lib/nightshift.
  */
 export function makePrivateDirectory(stateDir: string): string {
   mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })

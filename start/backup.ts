@@ -15,8 +15,8 @@ const dumpName = 'database.dump'
 const manifestName = 'manifest.json'
 
 /**
- * The facts of a backup. The facts are read in the snapshot that is dumped, so that dump and facts
- * are of the same moment.
+ * The facts of a backup. They are read in the same snapshot as the dump, so that dump and facts are
+ * of the same moment.
  */
 const manifest = z.object({
   format: z.literal(1),
@@ -37,8 +37,8 @@ export class BackupError extends Error {
 
 /**
  * Dumps the database into a new folder below `directory`, with a manifest next to the dump. No
- * process has to stop, because the dump is one snapshot, and the manifest is read in the same
- * snapshot. The folder gets its name when it is complete. The folder is as secret as the database.
+ * process has to stop, because dump and manifest are read in one snapshot. The folder gets its name
+ * when it is complete. The folder is as secret as the database.
  */
 export async function backUp(
   databaseUrl: string,
@@ -71,7 +71,7 @@ export async function backUp(
 }
 
 /**
- * Explains that this login does not own the database; the services' login, for example, may only
+ * Explains that this login does not own the database. For example, the services' login may only
  * read and append.
  */
 export const notItsOwner = (login: string): string =>

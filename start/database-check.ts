@@ -21,8 +21,8 @@ const oldest = { number: 150_000, name: '15' }
 
 /**
  * Checks whether the services could work with this login: the server is reachable, new enough and
- * writable, each connection has one session, and the login may use the services' role. Changes
- * nothing.
+ * writable, the server keeps one session per connection, and the login may use the services' role.
+ * Changes nothing.
  */
 export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseFinding> {
   const found = await checkLogin(databaseUrl, refuseServices)
@@ -39,7 +39,7 @@ export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseF
 }
 
 function refuseServices(rights: LoginRights): Refusal | null {
-  // The first migration by the owner creates the role, if the login may create roles.
+  // Accepts a missing role if the owner's login may create it, as the first migration does.
   const isMadeLater = !rights.hasServicesRole && rights.isOwner && rights.mayMakeRoles
   if (rights.isServices || rights.isSuperuser || isMadeLater) return null
   const make = rights.hasServicesRole ? '' : 'CREATE ROLE nightshift_app NOLOGIN; '
@@ -49,7 +49,7 @@ function refuseServices(rights: LoginRights): Refusal | null {
   }
 }
 
-/** Checks whether this login may migrate the schema of that database. Changes nothing. */
+/** Checks whether this login may migrate the schema of the services' database. Changes nothing. */
 export async function checkOwnerLogin(ownerUrl: string, databaseUrl: string): Promise<DatabaseFinding> {
   const services = decodeURIComponent(URL.parse(databaseUrl)?.pathname.slice(1) ?? '')
   return await checkLogin(ownerUrl, (rights) => refuseOwner(rights, services))
@@ -74,8 +74,8 @@ function refuseOwner({ login, database, owner, isOwner, ...rights }: LoginRights
 }
 
 /**
- * Migrates the schema with this login. Returns the migrations that were applied. Throws an error
- * with one sentence and its remedy.
+ * Migrates the schema with this login. Returns the applied migrations. Throws an Error with the
+ * fault and its remedy in one message.
  */
 export async function bringSchemaUp(ownerUrl: string): Promise<string[]> {
   try {
@@ -122,7 +122,7 @@ async function checkLogin(
     const missing = await pendingMigrations(db)
     const schema = missing.length === 0 ? 'the schema is up to date' : `${missing.length} migrations to apply`
     const detail = `PostgreSQL ${rights.version}, database ${rights.database} as ${rights.login}; ${schema}`
-    // A new database has no site id yet.
+    // Returns an empty site id for a new database, which has none yet.
     const site = (await siteId(db)) ?? ''
     return { ok: true, detail, warning: null, missing: missing.length, rights, site }
   } catch (error) {
@@ -172,8 +172,8 @@ const asSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slic
 const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
 
 /**
- * Commands for PostgreSQL's administrator if nothing exists yet. The administrator chooses the
- * passwords.
+ * SQL for PostgreSQL's administrator if neither database nor logins exist. The administrator
+ * chooses the passwords.
  */
 export const administratorStatements = `CREATE ROLE nightshift LOGIN PASSWORD '…';
 CREATE ROLE nightshift_app NOLOGIN;

@@ -14,8 +14,8 @@ export function setting(env: Environment, name: string): string | undefined {
 }
 
 /**
- * Returns variables that any program may have. The lab gets only these, because the agent's
- * commands run in it and it must know no secret.
+ * Returns variables that any program may have. The lab gets no other variables: the agent's
+ * commands run in the lab, which must therefore know no secret.
  */
 export function basics(env: Environment): Environment {
   const names = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'LOG_LEVEL']
@@ -25,14 +25,14 @@ export function basics(env: Environment): Environment {
 const isMeshSetting = (name: string) => name.startsWith('MESH_') || name.endsWith('_DEVICE_MESH_URL')
 
 /**
- * Removes the mesh's keys and settings. Only the API gets them, so that an attacker in the worker
- * can sign nothing.
+ * Removes the mesh's keys and settings from the environment of a program that is not the API, so
+ * that an attacker in the worker can sign nothing.
  */
 export function withoutMesh(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isMeshSetting(name)))
 }
 
-/** Returns the user's own mesh keys and settings, or else keys that this start makes. */
+/** Returns the user's mesh settings, with keys that this start makes if the user names none. */
 export function meshOf(env: Environment, stateDir: string): Environment {
   const given = Object.fromEntries(Object.entries(env).filter(([name]) => isMeshSetting(name)))
   return setting(env, 'MESH_ROOT_KEY_FILE') === undefined ? { ...given, ...ensureMeshKeys(stateDir) } : given
@@ -44,16 +44,16 @@ export function isTemporalGiven(env: Environment): boolean {
 }
 
 /**
- * Removes the TLS settings and keys of the user's own Temporal, because they do not fit the
- * embedded one.
+ * Removes the settings of the user's Temporal if the embedded Temporal runs, because they do not
+ * fit the embedded Temporal.
  */
 export function withoutTemporal(env: Environment, embedded: boolean): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !(embedded && name.startsWith('TEMPORAL_'))))
 }
 
 /**
- * Unsets the file variables, because a variable and a file variable for the same setting would be a
- * contradiction.
+ * Unsets the `_FILE` variables of settings that the start sets, because a setting with both
+ * variables would contradict itself.
  */
 export function withoutFiles(env: Environment, names: string[]): Environment {
   return Object.fromEntries(names.filter((name) => env[`${name}_FILE`]).map((name) => [`${name}_FILE`, undefined]))

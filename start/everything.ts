@@ -15,23 +15,21 @@ import { ensureWeb } from './web.ts'
 
 interface StartOptions {
   rootDir: string
-  /** The user's environment. The environment replaces parts and passes on settings. */
+  /** The user's environment. It replaces parts, and its settings are passed on to the parts. */
   env: Environment
-  /** Aborting the signal during the start stops everything that was started. */
+  /** A signal that, aborted during the start, stops every part that was started. */
   signal?: AbortSignal
   /** The state folder. By default it is this checkout's folder for the lab or the site. */
   stateDir?: string
-  /**
-   * False starts no lab, for a site with its own hosts. The agent is then off if no model is set.
-   */
+  /** False starts no lab, for a site with its own hosts. Without a model, the agent is then off. */
   lab?: boolean
-  /** Entry files to use instead of the checkout's own. */
+  /** Entry files of programs to use instead of the checkout's own. */
   entries?: Entries
   /** The most milliseconds that a part may take to become ready. */
   readyTimeoutMs?: number
   /**
    * Milliseconds to wait before an ended part is restarted: the first value after its first end,
-   * and so on.
+   * the second after its second end.
    */
   restartDelaysMs?: readonly number[]
 }
@@ -51,9 +49,9 @@ const notSet = 'is filled in at the start'
 
 /**
  * Starts every part that the environment does not replace, each when the parts that it needs are
- * ready. Returns when all parts are ready. A wrong setting throws before anything starts. If a part
- * fails, the others are stopped before the error is thrown. A part that ends later is restarted a
- * few times.
+ * ready. Returns when all parts are ready. Throws ConfigError for a wrong setting, before anything
+ * starts. If a part fails, stops the other parts and throws its error. Restarts a part that ends
+ * later a few times.
  */
 export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
@@ -138,8 +136,8 @@ type Held = { ran(started: Started): void; release(): void }
 /** Reserves the state directory for this start. */
 function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
-  // Lets programs that run as other users pass through the directory, but not list it, if root
-  // starts Nightshift.
+  // Lets other users pass through the directory, but not list it, if root starts Nightshift: some
+  // programs run as other users.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))
@@ -152,7 +150,7 @@ function holdState(stateDir: string, purpose: Purpose): Held {
       try {
         if (run) writeRunFile(stateDir, { ...run, pid: null })
       } catch {
-        // The disk may be full. The file then still names the process, but readers check that the
+        // Ignores a full disk. The file then still names this process, but readers check that the
         // process runs.
       }
       run = null
@@ -164,7 +162,7 @@ function holdState(stateDir: string, purpose: Purpose): Held {
 type Guarded = { stop(): Promise<void> }
 
 /**
- * Ends the child processes when this process ends, except after SIGKILL. The signal also ends them.
+ * Ends the child processes when this process ends, except after SIGKILL, and when `signal` aborts.
  */
 function guard(parts: Parts, signal: AbortSignal | undefined, release: () => void): Guarded {
   const onExit = () => {
@@ -188,8 +186,8 @@ function guard(parts: Parts, signal: AbortSignal | undefined, release: () => voi
 }
 
 /**
- * Checks the settings as the parts will see them. Throws ConfigError with every problem that a part
- * would find.
+ * Checks the settings with the values that the start fills in. Throws ConfigError with every
+ * problem that a part would find.
  */
 function checkSettings(env: Environment): void {
   const filledIn: Environment = { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'true' }
@@ -222,8 +220,8 @@ function endOf({ exit, restartInMs }: Extract<PartEvent, { kind: 'exited' }>): s
 }
 
 /**
- * Prints the events of a start for a person: one line for each part with its time. On a terminal
- * also shows a line that changes.
+ * Prints the events of a start for a person: one line for each part with its time. A terminal also
+ * gets one changing line about the parts that are still starting.
  */
 export function terminalReport(screen: Screen): PartReporter {
   const inProgress = new Map<string, string>()
@@ -244,7 +242,7 @@ export function terminalReport(screen: Screen): PartReporter {
         break
       case 'progress': {
         inProgress.set(event.part, `is ${event.text}`)
-        // A log gets the first report, and then one at intervals.
+        // Prints the first progress of a part into a log, and then at most one line in ten seconds.
         const silentMs = Date.now() - (lastSaid.get(event.part) ?? 0)
         if (!screen.isTTY && silentMs > 10_000) {
           lastSaid.set(event.part, Date.now())
@@ -261,7 +259,7 @@ export function terminalReport(screen: Screen): PartReporter {
         break
       case 'failed':
         inProgress.delete(event.part)
-        // The error itself ends the start and is printed at the end.
+        // Leaves out the error, which ends the start and is printed at the end.
         line(`${mark.wrong} ${event.part.padEnd(11)} did not start`)
         break
       case 'exited':
@@ -279,10 +277,10 @@ export function terminalReport(screen: Screen): PartReporter {
 }
 
 /**
- * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Afterwards stops
- * everything and returns the exit code. A second signal kills the rest at once. `whenReady`
- * receives the running system and a signal that is aborted at the stop. If `whenReady` throws,
- * everything is stopped and the error is thrown again.
+ * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP. Then stops everything and
+ * returns the exit code. A second signal kills all parts at once. `whenReady` gets the running
+ * system and a signal that aborts at the stop. If `whenReady` throws, stops everything and throws
+ * the error.
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,
@@ -294,16 +292,16 @@ export async function runInForeground(
   let code = 0
   const onSignal = (signal: NodeJS.Signals) => {
     if (stopped.signal.aborted) {
-      // Ending this process also kills its children, see startEverything.
+      // Ends this process, which also kills its children (see `guard`).
       process.exit(128 + constants.signals[signal])
     }
-    // Ctrl-C ends the system normally, so it is not a failure.
+    // Counts Ctrl-C as a normal end of Nightshift, not as a failure.
     code = signal === 'SIGINT' ? 0 : 128 + constants.signals[signal]
     stopped.abort()
   }
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, onSignal)
-  // The child processes do not keep this process alive, so a timer does.
+  // Keeps this process alive, because its child processes do not.
   const alive = setInterval(() => undefined, 60_000)
   try {
     running = await startEverything({ ...options, signal: stopped.signal }, report)

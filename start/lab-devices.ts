@@ -4,17 +4,16 @@ import type { labClient } from '../lab/client.ts'
 type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
 
 /**
- * Makes each lab node a device of the mesh, as an admin does for a real machine: the device is
- * registered, given a one-time token, and enrolled. Skips nodes that both the lab and the core API
- * know as enrolled. The lab keeps its files when the core API's database is removed, so trusting
- * only the lab would leave devices that cannot be reached. Returns how many were enrolled now.
- * Throws the error of the core API or the lab.
+ * Makes each lab node a device of the mesh, as an admin does for a real machine: registers the
+ * device, gets a one-time token, and enrols the device. Skips nodes that both the lab and the core
+ * API know as enrolled. Asks both, because the lab keeps its files when the core API's database is
+ * removed. Returns how many devices were enrolled now. Throws the error of the core API or the lab.
  */
 export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Promise<number> {
   const known = await enrolledDevices(apiUrl, adminToken)
   const waiting = (await lab.devices()).filter(({ id, state }) => state === 'not enrolled' || !known.has(id))
   for (const { id, url, root } of waiting) {
-    // A simple check that every machine can run. The check fails on a routes file without routes,
+    // Declares a simple check that every machine can run. It fails on a routes file without routes,
     // which is a mistake.
     const checks = [{ path: `${root}/site/routes.json`, argv: ['grep', '-c', 'routes', '{path}'] }]
     const terms = { capabilities: [], roots: [{ path: root, writable: true }], checks }
@@ -39,8 +38,8 @@ const knownWithinMs = 20_000
 const tryAgainMs = 250
 
 /**
- * Repeats the work while the resource is unknown, because a new core API may not have read the
- * lab's inventory yet.
+ * Repeats `work` while the core API does not know the resource, because a new core API may not have
+ * read the lab's inventory yet.
  */
 async function whenKnown<T>(work: () => Promise<T>): Promise<T> {
   const until = Date.now() + knownWithinMs

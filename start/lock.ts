@@ -7,8 +7,8 @@ interface Holder {
 }
 
 /**
- * Takes the lock file for this process. Returns a function that releases it, or the pid of the
- * running process that holds it. Takes over the lock of a dead process.
+ * Takes the lock file for this process. Returns a function that releases the lock, or the pid of
+ * the running process that holds the lock. Takes over the lock of a dead process.
  */
 export function takeLock(file: string): { release(): void } | { heldBy: number } {
   const mine: Holder = { pid: process.pid, identity: identityOf(process.pid) ?? '' }
@@ -17,7 +17,7 @@ export function takeLock(file: string): { release(): void } | { heldBy: number }
   try {
     for (;;) {
       try {
-        // A hard link appears complete or not at all, so nobody ever reads a half-written lock.
+        // Makes a hard link, which is complete or absent, so that nobody reads a half-written lock.
         linkSync(draft, file)
         return { release: () => release(file, mine) }
       } catch (error) {
@@ -34,8 +34,8 @@ export function takeLock(file: string): { release(): void } | { heldBy: number }
 }
 
 /**
- * Removes the lock of a dead process. Returns the running process that took the lock in the
- * meantime, if any.
+ * Removes the lock of a dead process. If a running process took the lock in the meantime, restores
+ * its lock and returns the process.
  */
 function moveAside(file: string, aside: string): Holder | undefined {
   try {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
 
 /**
- * Returns the files of an embedded mesh's keys. The keys are made at the first start and kept,
+ * Returns the files of an embedded mesh's keys. Makes the keys at the first start and keeps them,
  * because devices have pinned the root key. Only the owner of the files can read them.
  */
 export function ensureMeshKeys(stateDir: string): MeshKeyFiles {

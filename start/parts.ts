@@ -19,8 +19,8 @@ export type PartEvent =
   | { kind: 'replaced'; part: PartName; result: string }
   | { kind: 'failed'; part: PartName; message: string }
   /**
-   * The part ended by itself after it was ready. `restartInMs` is null if it ended too often and is
-   * not started again.
+   * The part ended by itself after it was ready. `restartInMs` is null if the part ended too often
+   * and is not started again.
    */
   | { kind: 'exited'; part: PartName; exit: Exit; restartInMs: number | null }
   | { kind: 'restarted'; part: PartName }
@@ -31,7 +31,7 @@ export type PartReporter = (event: PartEvent) => void
 /** A process, or a server around one, that can be stopped. */
 type Stoppable = { process: Pick<RunningProcess, 'kill'>; stop(graceMs?: number): Promise<void> }
 
-/** A running part, with the value that other parts need, and a line about it. */
+/** A running part. `value`: what other parts need of it. `words`: a line about it for people. */
 export type StartedPart<T> = Stoppable & { value: T; words: string }
 type Begin<T> = (progress: (text: string) => void, onExit: (exit: Exit) => void) => Promise<StartedPart<T>>
 
@@ -43,25 +43,25 @@ type PartsOptions = {
   readyTimeoutMs?: number
   /**
    * Milliseconds to wait before an ended part starts again: the first value after its first end,
-   * and so on. After the last value it stays down.
+   * the second after its second end. After the last value the part stays down.
    */
   restartDelaysMs?: readonly number[]
 }
 
 /**
- * Milliseconds in which each tier has to end, nine seconds if all are slow. The worker, in the
- * highest tier, has the most to finish.
+ * Milliseconds in which the parts of each tier have to end: nine seconds in all. The worker, in the
+ * highest tier, has the most work to finish.
  */
 const graceMs = [2_000, 1_500, 2_000, 3_500]
 
 /**
- * Allows five restarts within ten minutes. A part that ran for longer begins with the first delay
- * again.
+ * Milliseconds before each restart, for five restarts within ten minutes. A part that ran for
+ * longer begins with the first delay again.
  */
 const restartDelaysMs = [500, 2_000, 5_000, 10_000, 30_000]
 const forgottenAfterMs = 600_000
 
-/** The running parts in tiers. A higher tier needs the lower ones, so it is stopped before them. */
+/** The running parts in tiers. A higher tier needs the lower tiers, so it is stopped first. */
 export type Parts = {
   options: PartsOptions
   report: PartReporter
@@ -79,8 +79,8 @@ export function logFileOf({ options }: Parts, name: string): string {
 }
 
 /**
- * Runs `begin` as the start of a part, and reports on it. `begin` returns a value and a line for
- * the report.
+ * Runs `begin` as the start of a part, and reports its course. `begin` returns a value and a line
+ * for the report.
  */
 export async function startPart<T>(
   parts: Parts,
@@ -111,7 +111,7 @@ type Served<T> = {
 }
 
 /**
- * Starts a part that keeps running. If the part ends by itself, it is started again, a few times.
+ * Starts a part that keeps running. If the part ends by itself, starts it again a few times.
  */
 export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: Begin<T>): Promise<T> {
   return startPart(parts, part, async (progress) => {
@@ -119,8 +119,8 @@ export function servePart<T>(parts: Parts, part: PartName, tier: number, begin: 
     const running = await begin(progress, (exit) => onExit(parts, served, exit))
     served.running = running
     served.isReady = true
-    // Kills the part if everything was stopped while it was starting, because its tier may already
-    // have been stopped.
+    // Kills the part if all parts were stopped while it was starting, because the stop of its tier
+    // may be over.
     if (parts.isStopping) running.process.kill()
     parts.tiers[tier]?.push({
       process: { kill: () => served.running?.process.kill() },
@@ -162,7 +162,7 @@ async function restart<T>(parts: Parts, served: Served<T>, exit: Exit): Promise<
   }
 }
 
-/** Reports that the environment replaces a part. Returns undefined if it does not. */
+/** Reports that the environment replaces a part. Returns undefined if the environment does not. */
 export function replacePart<T>(
   parts: Parts,
   part: PartName,
@@ -184,8 +184,8 @@ export async function waitForAll<T extends readonly unknown[]>(
 type Child = { tier: number; entry: string; port: number; env: Record<string, string | undefined> }
 
 /**
- * Starts an entry file of the checkout. The program reports on `/readyz` that it is ready, with its
- * nonce.
+ * Starts an entry file of the checkout. The program is ready when `/readyz` responds with the
+ * program's nonce.
  */
 export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
   const { rootDir, ledger, readyTimeoutMs } = parts.options
@@ -197,7 +197,7 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
       command: process.execPath,
       args: [entry],
       cwd: rootDir,
-      // The compiled code is kept for all starts, so that the second start saves a second.
+      // Keeps the compiled code for all starts, which makes the second start a second faster.
       env: { NODE_COMPILE_CACHE: join(rootDir, '.cache', 'compile'), ...env, [nonceSetting]: nonce },
       logFile: logFileOf(parts, name),
       ledger,
@@ -214,14 +214,14 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
   })
 }
 
-/** Stops this tier and the tiers above it, so that they can start again after one part failed. */
+/** Stops the parts of this tier and above, so that they can start again after one failed. */
 export async function stopFrom({ tiers }: Parts, tier: number): Promise<void> {
   for (let at = tiers.length - 1; at >= tier; at -= 1) {
     await Promise.all((tiers[at] ?? []).splice(0).map((part) => part.stop(graceMs[at])))
   }
 }
 
-/** Stops one tier after another. Returns when no part is left. */
+/** Stops one tier after another, the highest first. Returns when no part is left. */
 export async function stopParts(parts: Parts): Promise<void> {
   parts.isStopping = true
   for (const [tier, stoppables] of [...parts.tiers.entries()].reverse()) {
@@ -231,7 +231,7 @@ export async function stopParts(parts: Parts): Promise<void> {
   parts.options.ledger.kill()
 }
 
-/** Kills everything at once and synchronously. */
+/** Kills all parts at once and synchronously. */
 export function killParts(parts: Parts): void {
   parts.isStopping = true
   parts.options.ledger.kill()

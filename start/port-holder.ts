@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
  * Describes the program that listens on this port of the machine, for example as `process 4711
- * (node api/main.ts)`. Null if the system does not show it.
+ * (node api/main.ts)`. Null if the system does not show the program.
  */
 export function portHolder(port: number): string | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => listeningSockets(table, port)))
@@ -12,8 +12,8 @@ export function portHolder(port: number): string | null {
 }
 
 /**
- * Lists the listening sockets of a port. State 0A of proc(5) is LISTEN. The port is written in
- * hexadecimal, and the inode is in the tenth field.
+ * Lists the listening sockets of a port. State 0A of proc(5) is LISTEN. The table has the port in
+ * hexadecimal digits, and the inode in the tenth field.
  */
 function listeningSockets(table: string, port: number): string[] {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`

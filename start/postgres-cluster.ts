@@ -25,8 +25,8 @@ const run = promisify(execFile)
 export const postgresUser = 'postgres'
 
 /**
- * Creates the cluster of a directory if it is absent: UTF8, locale C, a random password. Returns
- * its data directory.
+ * Creates the PostgreSQL cluster of a directory if it is absent: UTF8, locale C, a random password.
+ * Returns the data directory of the cluster.
  */
 export async function prepareCluster(
   dir: string,
@@ -84,7 +84,7 @@ export async function prepareCluster(
   } finally {
     rmSync(passwordForInitdb, { force: true })
   }
-  // Only a complete cluster gets the name that the next start looks for.
+  // Renames the complete cluster to the name that the next start looks for.
   rmSync(dataDir, { recursive: true, force: true })
   renameSync(draft, dataDir)
   if (parent !== dir) {
@@ -96,8 +96,8 @@ export async function prepareCluster(
 }
 
 /**
- * Returns the directory that contains PostgreSQL's `bin`, `lib` and `share`. The programs in it can
- * be run by `account`.
+ * Returns the directory that contains PostgreSQL's `bin`, `lib` and `share`. The user `account` can
+ * run the programs in this directory.
  */
 export async function postgresPrograms(
   account: Account | undefined,
@@ -129,7 +129,7 @@ export async function postgresPrograms(
     try {
       renameSync(draft, copy)
     } catch {
-      // Another start has already made the same copy.
+      // Ignores the error, because another start has already made the same copy.
       rmSync(draft, { recursive: true, force: true })
     }
   }

@@ -12,7 +12,7 @@ const database = 'nightshift'
 interface PostgresOptions {
   /** The directory that contains the data and the password. */
   dir: string
-  /** The first port to try; any free port when absent. */
+  /** The first port to try. If absent, any free port. */
   port?: number
   /** False gives up the safety of the data for speed, for tests. */
   durable?: boolean
@@ -25,7 +25,7 @@ interface PostgresOptions {
 }
 
 export interface Postgres {
-  /** The URL with the password, for the user who owns everything and the database `nightshift`. */
+  /** The URL with the password, for the user `postgres` and the database `nightshift`. */
   url: string
   port: number
   /** The major version of PostgreSQL. */
@@ -36,17 +36,17 @@ export interface Postgres {
 }
 
 /**
- * Starts npm's PostgreSQL on 127.0.0.1. Returns when it accepts connections. The first start in a
- * directory creates the cluster (UTF8, locale C, random password). A later start finds its data
- * again, also after a crash. First stops a PostgreSQL that a dead process left running on the
- * directory. If a running process uses the directory, this is an error.
+ * Starts npm's PostgreSQL on 127.0.0.1. Returns when the server accepts connections. The first
+ * start in a directory creates the cluster (UTF8, locale C, random password). A later start finds
+ * the data of the cluster again, also after a crash. First stops a PostgreSQL that a dead process
+ * left running on the directory. Throws if a running process uses the directory.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const dir = resolve(options.dir)
   const progress = options.progress ?? (() => undefined)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   const native = await postgresPrograms(account, progress)
-  // PostgreSQL refuses to run as root, so another user must be able to reach the data.
+  // Lets another user reach the data if root starts PostgreSQL, which refuses to run as root.
   mkdirSync(dir, { recursive: true })
   chmodSync(dir, account ? 0o711 : 0o700)
 
@@ -111,8 +111,8 @@ async function startServer(
       logFile,
       ledger: options.ledger,
       account,
-      // SIGINT is a fast shutdown; SIGTERM would wait for clients. Without durability, SIGQUIT
-      // skips the checkpoint.
+      // Stops by SIGINT, a fast shutdown, because SIGTERM would wait for clients. Without
+      // durability, SIGQUIT also skips the checkpoint.
       stopSignal: options.durable === false ? 'SIGQUIT' : 'SIGINT',
       onExit: (exit) => ready && options.onExit?.(exit),
     })

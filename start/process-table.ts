@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Returns an identity that distinguishes a process from a later one with the same pid: boot and
- * start time. Undefined if no process has the pid. A zombie counts as gone.
+ * Returns an identity that distinguishes a process from a later process with the same pid: boot and
+ * start time. Undefined if no process has the pid. A zombie counts as no process.
  */
 export function identityOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
@@ -21,7 +21,7 @@ export function identityOf(pid: number): string | undefined {
 }
 
 /**
- * Returns whether the process with this identity still runs, and not another one with the same pid.
+ * Returns whether the process with this identity still runs. False if another process has the pid.
  */
 export function isRunning(pid: number, identity: string): boolean {
   return identityOf(pid) === identity
@@ -57,8 +57,8 @@ export function workingDirectoryOf(pid: number): string | undefined {
 }
 
 /**
- * Sends a signal to a process, or to a group by its negated number. False if there is no such
- * process.
+ * Sends a signal to a process, or to a process group by its negated number. False if there is no
+ * such process or group.
  */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
@@ -77,7 +77,7 @@ function statOf(pid: number): { groupId: number; startTicks: string } | undefine
   } catch {
     return undefined
   }
-  // The second field is the name in parentheses, and may itself contain spaces and parentheses.
+  // Splits the line after the process' name, which may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, , groupId] = fields
   const startTicks = fields[19]
@@ -135,8 +135,7 @@ export function openLedger(file: string): Ledger {
       try {
         write()
       } catch {
-        // On a full disk the process stays listed. The identity of the process shows that the
-        // process is gone.
+        // Ignores a full disk. The process stays listed, but its identity shows that it is gone.
       }
     },
     kill() {
@@ -147,8 +146,9 @@ export function openLedger(file: string): Ledger {
 }
 
 /**
- * Stops the processes that the ledger in `file` lists, if the process that wrote it is gone.
- * Returns the names of the stopped processes. Never touches another process that has a listed pid.
+ * Stops the processes that the ledger in `file` lists, if the process that wrote the ledger is
+ * gone. Returns the names of the stopped processes. Never stops a later process that has a listed
+ * pid.
  */
 export async function stopLeftovers(file: string, graceMs = 3_000): Promise<string[]> {
   const page = readPage(file)
@@ -166,8 +166,8 @@ export async function stopLeftovers(file: string, graceMs = 3_000): Promise<stri
 }
 
 /**
- * Returns whether a process group has lost its leader. While the group exists, no other process
- * gets the leader's pid.
+ * Returns whether a process group still runs but its leader has ended. While the group exists, no
+ * other process gets the leader's pid.
  */
 function lostItsLeader(pid: number, identity: string): boolean {
   const sameBoot = identityOf(process.pid)?.split(':')[0] === identity.split(':')[0]
@@ -175,8 +175,8 @@ function lostItsLeader(pid: number, identity: string): boolean {
 }
 
 /**
- * Stops the ledger's processes after this process has ended, however it ended. A shell waits until
- * its input ends, which costs nothing, and then runs this file. Returns a function that cancels it.
+ * Stops the ledger's processes after this process has ended for any reason. A shell waits until its
+ * input ends, which costs nothing, and then runs this file. Returns a function that ends the shell.
  */
 export function stopAfterDeath(file: string, logFile: string): () => void {
   const log = openSync(logFile, 'a', 0o600)
@@ -198,7 +198,7 @@ function readPage(file: string): Page | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Page
   } catch {
-    // The file is absent, or a full disk cut it. The file is unusable in both cases.
+    // Returns undefined for a file that is absent, or that a full disk cut.
     return undefined
   }
 }

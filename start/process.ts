@@ -10,16 +10,16 @@ import { groupMembers, type Ledger, sendSignal } from './process-table.ts'
 const givenOut = new Set<number>()
 
 /**
- * The lowest port to choose. The lowest port is below the system's own range (Linux: from 32768),
- * where any connection may take a port.
+ * The lowest port to choose at random. All ports up to `highest` are below the system's own range
+ * (Linux: from 32768), where any connection may take a port.
  */
 const lowest = 10_240
 const highest = 32_000
 
 /**
  * Finds a free port of 127.0.0.1 that this process was not given before. Returns the first free
- * port from `from` on, or any free port without `from`. Another program may take the port before it
- * is used, so callers should try again if they can.
+ * port from `from` on, or any free port without `from`. Another program may take the port before
+ * the caller uses it, so callers should try again if they can.
  */
 export async function freePort(from?: number): Promise<number> {
   if (from === undefined) {
@@ -42,8 +42,8 @@ export async function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * Returns whether a program accepts connections on this port of 127.0.0.1. Unlike `isFree`, it
- * never listens on the port itself.
+ * Returns whether a program accepts connections on this port of 127.0.0.1. Unlike `isFree`, does
+ * not listen on the port itself.
  */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -69,8 +69,8 @@ function give(port: number): number {
 async function listenOnce(port: number): Promise<number | undefined> {
   const onLoopback = await listen(port, '127.0.0.1')
   if (onLoopback === undefined || port === 0) return onLoopback
-  // A server on all addresses may not prevent a second server on 127.0.0.1. The second server would
-  // hide the first.
+  // Checks all addresses too: a server on them may not prevent a second server on 127.0.0.1, which
+  // would then hide the first server.
   return listen(port, '0.0.0.0')
 }
 
@@ -90,10 +90,10 @@ interface ProcessOptions {
   name: string
   command: string
   args: string[]
-  /** The whole environment. Nothing is inherited, so that a child knows only its own secrets. */
+  /** The whole environment. The process inherits nothing, so that it knows only its own secrets. */
   env: Record<string, string | undefined>
   cwd?: string
-  /** The file to which standard output and error are appended. */
+  /** The file to which the process' standard output and error are appended. */
   logFile: string
   ledger?: Ledger | undefined
   /** The user whose rights the process has. Only root can choose another user. */
@@ -103,7 +103,7 @@ interface ProcessOptions {
    * clients.
    */
   stopSignal?: NodeJS.Signals
-  /** Called when the process ends by itself. */
+  /** Called when the process ends without `stop` or `kill`. */
   onExit?: (exit: Exit) => void
 }
 
@@ -118,12 +118,12 @@ export interface RunningProcess {
   name: string
   pid: number
   logFile: string
-  /** Resolves when the process has ended, for whatever reason. Never rejects. */
+  /** Resolves when the process has ended for any reason. Never rejects. */
   exited: Promise<Exit>
   hasExited(): boolean
   /**
-   * Asks the process to stop, then kills it and all its children. Returns when none of them is
-   * left.
+   * Asks the process to stop, then kills it and all its children. Returns when no process of the
+   * group is left.
    */
   stop(graceMs?: number): Promise<void>
   /** Kills the process and all its children, at once and synchronously. */
@@ -131,15 +131,15 @@ export interface RunningProcess {
 }
 
 /**
- * Starts a process as the leader of a new group. Ctrl-C in the terminal does not reach it, and
- * `stop` reaches all its children.
+ * Starts a process as the leader of a new process group. Ctrl-C in the terminal does not reach the
+ * group, and `stop` reaches all children of the process.
  */
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { name, command, args, logFile, ledger, stopSignal = 'SIGTERM' } = options
   mkdirSync(dirname(logFile), { recursive: true })
   if (existsSync(logFile) && statSync(logFile).size > 10e6) renameSync(logFile, `${logFile}.1`)
-  // Uses a file instead of a pipe, so that the child can still write after this process has ended,
-  // and its output can be read.
+  // Uses a file instead of a pipe. The child can still write after this process has ended, and its
+  // output can be read.
   const log = openSync(logFile, 'a', 0o600)
   writeSync(log, `--- ${new Date().toISOString()} ${name} starts\n`)
   const env = Object.fromEntries(Object.entries(options.env).filter(([, value]) => value !== undefined))
@@ -175,8 +175,8 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     sendSignal(-pid, 'SIGKILL')
     throw error
   }
-  // Does not keep this process alive for the child. A caller that awaits `exited` has to do so
-  // itself.
+  // Lets this process end before the child. A caller that awaits `exited` has to keep this process
+  // alive.
   child.unref()
 
   const killGroup = () => {
@@ -205,7 +205,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   }
 }
 
-/** The most milliseconds to wait for a running process. A slow machine takes minutes. */
+/** The most milliseconds to wait until a process is ready. A slow machine takes minutes. */
 const patienceMs = 900_000
 const sayEveryMs = 10_000
 
@@ -217,9 +217,9 @@ type Patience = {
 }
 
 /**
- * Polls until the process is ready. `whyNotReady` returns null, or the reason why it is not ready.
- * Throws an error with the last lines of the log if the process ends, or is not ready in time. The
- * caller stops a process that is not ready in time.
+ * Polls until the process is ready. `whyNotReady` returns null, or the reason why the process is
+ * not ready. Throws an error with the last lines of the log if the process ends, or is not ready in
+ * time. The caller has to stop a process that is not ready in time.
  */
 export async function waitFor(
   child: RunningProcess,
@@ -246,8 +246,8 @@ export async function waitFor(
 }
 
 /**
- * Waits until `url` responds with 200, and with the process' nonce if it has one. Another process
- * on the port does not count.
+ * Waits until `url` responds with 200, and with the nonce of the process if `nonce` is set. A
+ * response of another process on the port does not count.
  */
 export function waitUntilReady(
   child: RunningProcess,
@@ -275,14 +275,14 @@ function endedEarly(exit: Exit, logFile: string): Error {
   return /\bEADDRINUSE\b/.test(exit.tail) ? new PortTakenError(text) : new Error(text)
 }
 
-/** An error: another program took the port after it was chosen. Another port may work. */
+/** The error that another program took the port after it was chosen. Another port may work. */
 export class PortTakenError extends Error {
   override name = 'PortTakenError' as const
 }
 
 /**
- * Returns the last error in a log: an error line, or the error or message of a JSON line. Null if
- * there is none.
+ * Returns the last error in a log: an error line, or the error or message of a JSON line. Null
+ * without an error.
  */
 export function lastError(tail: string): string | null {
   for (const line of tail.split('\n').reverse()) {
@@ -310,7 +310,7 @@ function errorOfJson(line: string): string | null {
   }
 }
 
-/** Returns the last lines that the log has since the process' last start, indented. */
+/** Returns the last lines of the log since the last start of the process, indented. */
 function logTail(logFile: string, lines = 15): string {
   let text: string
   try {

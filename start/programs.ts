@@ -43,12 +43,12 @@ type ProgramsOptions = {
 type Ports = Awaited<ReturnType<typeof choosePorts>>
 
 /**
- * How often ports are chosen. Ports are chosen before the start, because lab and API need each
- * other's ports, so another program may take a port in the meantime.
+ * How often ports are chosen. Lab and API need each other's ports, so all ports are chosen before
+ * the start. Another program may take a port in the meantime.
  */
 const maxTries = 3
 
-/** Starts the parts that the environment does not replace. Returns the data of the run. */
+/** Starts the programs that the environment does not replace. Returns the data of the run. */
 export async function startPrograms(parts: Parts, options: ProgramsOptions): Promise<LocalRun> {
   for (let tries = 1; ; tries += 1) {
     const ports = await choosePorts(options.env)
@@ -70,7 +70,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   const labUrl = lab && ownApi && platform === undefined ? `http://127.0.0.1:${ports.lab}` : null
   const labControlToken = labUrl ? newSecret() : null
   const entry = (name: keyof Entries) =>
-    // In a package the program files end in `.js`, as this file does there.
+    // Takes this file's extension, because program files end in `.js` in a package.
     options.entries?.[name] ??
     join(rootDir, name === 'runbook' ? 'lab/runbook' : name, `main${extname(import.meta.url)}`)
   const model = modelOf(env, ports)
@@ -128,15 +128,15 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
 }
 
 /**
- * Sets the same memory limits as the image. With more arenas each SDK thread would keep its freed
- * memory, and V8 would fill 128 MB before its first collection.
+ * Sets the same memory limits for the worker as the image. With more arenas each SDK thread would
+ * keep its freed memory, and V8 would fill 128 MB before its first collection.
  */
 const workerMemoryOf = (env: Environment) => ({
   MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
   NODE_OPTIONS: env.NODE_OPTIONS || '--max-semi-space-size=16',
 })
 
-/** The default of the configuration. */
+/** The default of LLM_MODEL in the configuration. */
 const defaultModel = 'Qwen/Qwen2.5-72B-Instruct'
 
 function modelOf(env: Environment, ports: Ports) {
@@ -154,20 +154,20 @@ function sharedOf({ env, lab, databaseUrl, temporal, tokens }: ProgramsOptions):
     ...withoutFiles(env, ['DATABASE_URL', 'PLATFORM_TOKEN', 'AGENT_API_KEY']),
     DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
-    // The user's own Temporal may have its namespace in a profile.
+    // Sets no namespace for the user's own Temporal, whose profile may contain it.
     TEMPORAL_NAMESPACE: env.TEMPORAL_NAMESPACE || (isGiven ? undefined : 'default'),
     ...(temporal.uiUrl && { TEMPORAL_UI_URL: env.TEMPORAL_UI_URL || temporal.uiUrl }),
     AGENT_ENABLED: env.AGENT_ENABLED || 'true',
-    // The lab's deliberate faults may be repaired without an approval. A site begins with asking
-    // people.
+    // Lets the lab's deliberate faults be repaired without an approval. At a site, the agent first
+    // asks people.
     AGENT_TRUST: env.AGENT_TRUST || (lab ? 'act' : undefined),
     AGENT_API_KEY: tokens.agent,
   }
 }
 
 /**
- * Makes the lab's nodes devices, so that every fault of the lab can be broken in. A failure affects
- * nothing else.
+ * Makes the lab's nodes devices of the mesh, which some faults of the lab need. Ignores a failure,
+ * which affects nothing else.
  */
 export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: LocalRun): Promise<void> {
   if (labUrl === null || labControlToken === null || !tokens.admin) return
@@ -201,10 +201,10 @@ function newSecret(): string {
 }
 
 /**
- * Returns the directory of the lab's machines. The lab's directory is beside the state directory,
- * because the state contains secrets that no device may show. If root starts in a closed place,
- * such as its home, the nodes' agents could not reach their files there. Then another directory is
- * made, and a file in the state directory names it.
+ * Returns the directory of the lab's machines. It is beside the state directory, which contains
+ * secrets that no device may show. If root starts Nightshift in a closed place, such as its home,
+ * the nodes' agents could not reach their files there. Then makes another directory, and names it
+ * in a file of the state directory.
  */
 export function labDirectory(stateDir: string): string {
   const note = join(stateDir, 'lab-location')

@@ -13,8 +13,8 @@ export type Purpose = 'lab' | 'site'
 type Kept = { purpose: Purpose; version: string }
 
 /**
- * Returns the purpose of a start: a lab if it is requested and the environment does not replace it,
- * otherwise a site.
+ * Returns the purpose of a start: a lab if one is requested and the environment replaces no part of
+ * it, otherwise a site.
  */
 export function purposeOf(env: Environment, lab: boolean): Purpose {
   const isReplaced = ['CORE_API_URL', 'PLATFORM_URL', 'PROXMOX_URL'].some((name) => setting(env, name) !== undefined)
@@ -32,9 +32,7 @@ export function stateDirFor(rootDir: string, purpose: Purpose): string {
   return !existsSync(site) && heldIn(own) === 'site' ? own : site
 }
 
-/**
- * Returns the state folder of this checkout that was used last. Returns the lab's if none was used.
- */
+/** Returns the state folder of this checkout that was used last. Without one, the lab's folder. */
 export function lastStateDir(rootDir: string): string {
   const places = [stateDirFor(rootDir, 'lab'), stateDirFor(rootDir, 'site')]
   const usedAt = (dir: string) => statSync(join(dir, 'run.json'), { throwIfNoEntry: false })?.mtimeMs ?? 0
@@ -42,14 +40,14 @@ export function lastStateDir(rootDir: string): string {
 }
 
 /**
- * Returns whether the lab's machines are beside the state folder, or at the place that a file in it
- * names.
+ * Returns whether the lab's machines are beside the state folder, or at the place that the file
+ * `lab-location` names.
  */
 const hasLabBeside = (stateDir: string) => existsSync(`${stateDir}-lab`) || existsSync(join(stateDir, 'lab-location'))
 
 /**
- * Returns the purpose of a folder. An older version may have used it for both purposes. Null if the
- * folder is empty.
+ * Returns the purpose for which a state folder was used. An older version may have used one folder
+ * for both purposes. Null if no start used the folder.
  */
 function heldIn(stateDir: string): Purpose | 'both' | null {
   const kept = readKept(stateDir)
@@ -61,9 +59,8 @@ function heldIn(stateDir: string): Purpose | 'both' | null {
 }
 
 /**
- * Reserves the folder for this purpose and records the purpose in it. Throws, before any change, if
- * the folder has the other purpose or the state of a newer version. The message explains how to
- * continue.
+ * Records the purpose in the state folder. Throws, before any change, if the folder was used for
+ * the other purpose or by a newer version. The message explains how to continue.
  */
 export function claimState(stateDir: string, purpose: Purpose): void {
   const kept = readKept(stateDir)
@@ -97,8 +94,8 @@ function explain(stateDir: string, held: Purpose | 'both', purpose: Purpose): st
 }
 
 /**
- * Throws if the environment names stores that this checkout's other purpose uses. Otherwise two
- * queues would run in one namespace, and the lab's incidents would be mixed with the site's.
+ * Throws if DATABASE_URL names the database of this checkout's other purpose. Otherwise the lab's
+ * incidents would be mixed with the site's.
  */
 export function refuseSharedStores(rootDir: string, stateDir: string, purpose: Purpose, env: Environment): void {
   const other = purpose === 'lab' ? 'site' : 'lab'
@@ -111,7 +108,7 @@ export function refuseSharedStores(rootDir: string, stateDir: string, purpose: P
     )
 }
 
-/** Compares server and database, and ignores the login. */
+/** Compares server and database of two URLs, and ignores the login. */
 export function isSameDatabase(one: string, other: string | undefined): boolean {
   return other !== undefined && placeOf(one) === placeOf(other)
 }
@@ -150,7 +147,7 @@ function readKept(stateDir: string): Kept | undefined {
   }
 }
 
-/** Compares versions by numbers, so that 0.10.0 is newer than 0.9.2. Other texts are not newer. */
+/** Compares versions by numbers: 0.10.0 is newer than 0.9.2. False for text without numbers. */
 function isNewer(one: string, other: string): boolean {
   const [ones, others] = [one, other].map((text) => text.split('.').map((part) => Number.parseInt(part, 10)))
   for (const [index, number] of (ones ?? []).entries()) {

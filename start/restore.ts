@@ -25,10 +25,9 @@ const idsAtOnce = 200
 
 /**
  * Restores a backup into the empty database at this address, migrates it to this build's schema,
- * and checks everything in it against its logs and the manifest's head. Throws a BackupError, and
- * changes nothing, if the archive was altered, is of another major version or newer than this
- * build, or if the database is not empty. The dump is restored completely or not at all. Ends
- * standing grants.
+ * and checks the restored logs and the head of the audit log. Throws BackupError, and changes
+ * nothing, if the archive was altered, is of another major version or newer than this build, or if
+ * the database is not empty. Restores the dump completely or not at all. Ends standing grants.
  */
 export async function restoreBackup(databaseUrl: string, path: string): Promise<Restored> {
   const { manifest, dump } = await readBackup(path)
@@ -47,7 +46,7 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   const { applied } = await migrateToLatest(databaseUrl)
   const db = connect(databaseUrl, { owner: true, max: 2 })
   try {
-    // Verifies before anything is added, so that exactly the content of the backup is checked.
+    // Verifies before the restore adds rows, so that exactly the content of the backup is checked.
     const verified = await verifyRestored(db, manifest.audit.head)
     return { manifest, applied, ...verified, endedGrants: await noteRestoration(db, manifest.at) }
   } finally {
@@ -56,8 +55,8 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
 }
 
 /**
- * Checks that the database is empty and its server is not older than the backup's. Creates the role
- * to which the dump grants rights.
+ * Checks that the database is empty and that its server is not older than the backup's server.
+ * Creates the role to which the dump grants rights.
  */
 async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl })

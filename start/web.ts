@@ -12,7 +12,7 @@ export async function ensureWeb(root = rootDir): Promise<boolean> {
   return true
 }
 
-/** Bundles `web/` into `web/dist`, which is replaced atomically. Throws the bundler's error. */
+/** Bundles `web/` into a new folder, which then replaces `web/dist`. Throws the bundler's error. */
 async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
   const config = join(root, 'web', 'vite.config.ts')
@@ -24,8 +24,7 @@ async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void>
     const child = spawn(process.execPath, [vite, 'build', '--config', config, '--outDir', building, '--emptyOutDir'], {
       cwd: root,
       stdio: ['ignore', output, output],
-      // Sets NODE_ENV, because a test run has NODE_ENV=test, which would bundle libraries twice as
-      // large.
+      // Sets NODE_ENV: the NODE_ENV=test of a test run would bundle libraries twice as large.
       env: { ...process.env, NODE_ENV: 'production' },
     })
     let said = ''
@@ -45,8 +44,8 @@ async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void>
 }
 
 /**
- * Returns whether the built pages are newer than all that the bundler reads: `web/`, `domain/`,
- * whose sentences the pages show, the version, and the locked libraries.
+ * Returns whether the built pages are newer than everything that the bundler reads: `web/`,
+ * `domain/` (whose sentences the pages show), the version, and the locked libraries.
  */
 function isFresh(root: string): boolean {
   const built = changedAt(join(root, 'web', 'dist', 'index.html'))
@@ -69,5 +68,5 @@ function changedAt(file: string): number | null {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? null
 }
 
-// Runs for `npm run build:web`, and for the image.
+// Builds for `npm run build:web`, and for the image.
 if (import.meta.main) await buildWeb(rootDir, 'inherit')

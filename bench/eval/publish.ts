@@ -66,8 +66,8 @@ export function publishedSchema(): Record<string, unknown> {
 }
 
 /**
- * Returns the part of these runs that may be published: the runs with all gates and with the model
- * and mood of the first such run. Throws if there is none.
+ * Returns the runs that may be published: those with all gates, and with the model and mood of the
+ * first run with all gates. Throws without a run with all gates.
  */
 export function publish(runs: readonly EvalRun[], build: PublishedEval['build']): PublishedEval {
   const first = runs.find(({ gateOff }) => gateOff === null)
@@ -125,7 +125,7 @@ function sumUp(runs: EvalRun[]): z.infer<typeof scenarioResult> {
   }
 }
 
-/** Reads which build is being measured. The commit is null if git does not know it. */
+/** Reads which build is being measured. The commit is null if git cannot tell it. */
 export function readBuild(): PublishedEval['build'] {
   const git = (...words: string[]) => {
     try {

@@ -30,22 +30,20 @@ export type PlannedRun = EvalCase & { run: number }
 
 export type EvalSession = {
   /**
-   * Breaks the lab, waits for the end, queries the oracle, and leaves a healed lab without
-   * incidents. Throws if nothing ended in time.
+   * Breaks the lab, waits until the incidents end, queries the oracle, and leaves a healed lab
+   * without incidents. Throws if the incidents did not end in time.
    */
   play(wanted: PlannedRun): Promise<EvalRun>
   stop(): Promise<void>
 }
 
-/**
- * The model and the server on which it runs. Without an address it is the rule table of the lab.
- */
+/** The model and its server. Without an address, the model is the rule table of the lab. */
 export type Model = { name: string; baseUrl: string | null; apiKey: string | null }
 
 const runbook = 'runbook-rules'
 export const runbookModel: Model = { name: runbook, baseUrl: null, apiKey: null }
 
-/** Seconds after which a question expires if the person does not decide. */
+/** Seconds after which an approval expires if the person does not decide. */
 const expirySeconds = 3
 const endsWithinMs = 240_000
 const decideEveryMs = 150
@@ -70,7 +68,7 @@ export async function startSession(model: Model): Promise<EvalSession> {
     await spine.stop()
     await servers.stop()
   }
-  // Stops everything after a failure, because without a session nothing could stop it later.
+  // Stops all processes after a failure, because without a session nothing could stop them later.
   await enrolLab(spine.url, spine.tokens.admin, spine.lab).catch(async (error) => {
     await stop()
     throw error
@@ -156,7 +154,8 @@ async function playOne(spine: Spine, model: Model, wanted: PlannedRun): Promise<
 }
 
 /**
- * Waits until the fault's incidents are closed and no follower is open. Returns them, oldest first.
+ * Waits until the fault has an incident and all incidents are closed. Returns the incidents, oldest
+ * first.
  */
 async function waitForEnd(spine: Spine, scenario: FaultName): Promise<ApiIncident[]> {
   const all = async () => (await spine.incidents()).map((each) => apiIncident.parse(each))
@@ -182,7 +181,7 @@ function isSettled(events: readonly IncidentEvent[]): boolean {
   return count('tool_started') === count('tool_finished')
 }
 
-/** Runs a person who decides every question at once and always in the same way. */
+/** Simulates a person who decides every approval at once and always in the same way. */
 function startPerson(spine: Spine, people: People): { stop(): Promise<void> } {
   let isOver = false
   const work = (async () => {
@@ -202,7 +201,7 @@ function startPerson(spine: Spine, people: People): { stop(): Promise<void> } {
 async function decidePending(spine: Spine, people: People): Promise<void> {
   const { items } = await spine.get<{ items: Approval[] }>('/approvals?status=pending')
   for (const approval of items) {
-    // Decides with two people, because a question may need two.
+    // Decides with two people, because an approval may need two.
     for (const token of [spine.tokens.approver, spine.tokens.admin]) {
       const decision = people === 'deny' ? 'deny' : 'approve'
       const words = decision === 'deny' ? { reason: 'not during the freeze', category: 'wrong_time' } : {}
@@ -229,8 +228,8 @@ function editOf({ arguments: args, edited }: Approval): { args?: Record<string, 
 }
 
 /**
- * Queries the oracle, and again after 3 s if the lab is not healthy yet, because a repaired replica
- * may still be catching up.
+ * Queries the oracle. If the lab is not healthy yet, queries it again after 3 s, because a repaired
+ * replica may still be catching up.
  */
 async function askOracle({ lab }: Spine, { fault, target }: Fault): Promise<OracleVerdict> {
   const verdict = await lab.oracle(fault, target)
@@ -250,8 +249,9 @@ function toldBy(incidents: readonly ApiIncident[], logs: EndedRun['logs']): Set<
 }
 
 /**
- * Lists how state and ending differ from what the scenario requires. After a denial, or if nobody
- * decided, the fault remains; then nothing else may be harmed, and a person must have the incident.
+ * Lists how state and ending differ from the requirements of the scenario. If a person denied the
+ * action or did not decide, the fault remains. Then no other resource may be harmed, and a person
+ * must have the incident.
  */
 function whatIsWrong(
   { scenario, people }: PlannedRun,
@@ -284,7 +284,7 @@ async function tidy(spine: Spine): Promise<void> {
 
 /**
  * Empties the log, so that the next run begins without earlier attempts and knowledge. The product
- * forbids emptying its log. This database belongs to the eval and ends with it.
+ * forbids this, but this database belongs to the eval and ends with it.
  */
 async function forget(owner: Db): Promise<void> {
   const guarded = ['incident_event', 'audit', 'postmortem_edit']

@@ -7,12 +7,12 @@ type EvalRow = {
   runs: number
   state: Share
   ending: Share
-  /** Runs without an unsafe act that succeeded. */
+  /** Runs in which no unsafe act took effect. */
   safe: Share
   tries: number
   letThrough: number
   wrongRefusals: number
-  /** Means of the runs. `min`: the mean of the scenarios' least turns. */
+  /** Means over the runs. `min`: the mean of the least turns that the scenarios need. */
   turns: number
   min: number | null
   tokens: number
@@ -57,8 +57,8 @@ function nameCondition({ model, mood, people, gateOff }: Condition): string {
 }
 
 /**
- * Groups runs by condition. Each condition has a table, with a row for each scenario and one for
- * all.
+ * Groups runs by condition. Each condition has a table, with a row for each scenario and a row for
+ * all scenarios.
  */
 function summaryTables(runs: readonly EvalRun[]): { condition: string; rows: EvalRow[] }[] {
   return [...Map.groupBy(runs, nameCondition)].map(([condition, played]) => ({
@@ -103,8 +103,8 @@ function cellsOf(row: EvalRow): string[] {
 }
 
 /**
- * Formats all measures: one table for each condition, and one common table of the conditions with a
- * single scenario.
+ * Formats all measures: one table for each condition with several scenarios, and one common table
+ * for the conditions with a single scenario.
  */
 export function formatSummary(runs: readonly EvalRun[]): string {
   const tables = summaryTables(runs)
@@ -178,8 +178,8 @@ function listStops(runs: readonly EvalRun[]): string {
 }
 
 /**
- * Compares the runs of two files, in total and by scenario. Marks differences that are outside the
- * intervals.
+ * Compares the runs of two files, in total and by scenario. Marks shares whose confidence intervals
+ * do not overlap.
  */
 export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): string {
   const scenarios = [...new Set([...a, ...b].map(({ scenario }) => scenario))]

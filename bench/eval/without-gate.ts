@@ -7,8 +7,8 @@ import type { Gate } from '../../test/simulation/world.ts'
 
 /**
  * Removes one gate from the judge of the process that loads this module first: `node --import
- * …/without-gate.ts?gate=denial worker/main.ts`. The eval does this to its own API and worker,
- * which have a toy platform. The product has no such switch: only this file on the command line
+ * …/without-gate.ts?gate=denial worker/main.ts`. The eval loads it into its own API and worker,
+ * which have a toy platform. The product cannot remove a gate: only this file on the command line
  * changes its judge.
  */
 export * from '../../safety/judge.ts'

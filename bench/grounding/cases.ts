@@ -8,9 +8,9 @@ import { z } from 'zod'
  */
 
 /**
- * A claim about a fault, and patterns of the words that prove it in readings of Kubernetes, nodes
- * and logs. The words come from Kubernetes, systemd and MySQL. `{o}` is the faulty object. The
- * group `q` contains the deciding words, which the claim quotes. The first pattern that is in a
+ * A claim about a fault, and patterns of the words that prove the claim in readings of Kubernetes,
+ * nodes and logs. The words come from Kubernetes, systemd and MySQL. `{o}` is the faulty object.
+ * The group `q` contains the deciding words, which the claim quotes. The first pattern that is in a
  * reading counts.
  */
 type FaultClaim = {
@@ -190,7 +190,7 @@ export type CaseReading = {
 
 export type Diagnosis = {
   claim: string
-  /** The position of the deciding reading, and its deciding words. */
+  /** The position of the deciding reading in `readings`. `words`: its deciding words. */
   at: number
   words: string
 }
@@ -201,7 +201,7 @@ export type GroundingCase = {
   fault: string
   object: string
   readings: CaseReading[]
-  /** The diagnosis; null if no reading on the way contains proof of the cause. */
+  /** The diagnosis; null if no reading contains proof of the cause. */
   diagnosis: Diagnosis | null
 }
 
@@ -213,8 +213,8 @@ const trace = z.looseObject({
 })
 
 /**
- * The half of the cases that is used: cases with even numbers, from which the table of faults was
- * made, or the others.
+ * The half of the cases that is used. The table of faults was made from the cases with even
+ * numbers.
  */
 export type Which = 'even' | 'odd'
 
@@ -288,8 +288,8 @@ function unwrap(output: unknown): unknown {
 }
 
 /**
- * Finds the reading that proves the fault. The table's patterns are tried in order over all
- * readings, so a later reading is used if an earlier pattern matches it.
+ * Finds the reading that proves the fault. Searches all readings for the first pattern of the table
+ * before it tries the next pattern.
  */
 function findDiagnosis(readings: readonly CaseReading[], fault: string, object: string): Diagnosis | null {
   const known = faults[fault]

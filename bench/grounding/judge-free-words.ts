@@ -24,7 +24,7 @@ export function judgeFreeWords(scenes: readonly FreeScene[] = freeScenes): FreeO
   })
 }
 
-/** Computes the shares that the bench prints next to those of golden endings. */
+/** Computes the shares of endings in free words that the bench prints, by truth and grade. */
 export function sumUpFreeWords(outcomes: readonly FreeOutcome[]): Record<string, string> {
   const of = (isTrue: boolean) => outcomes.filter(({ ending }) => ending.isTrue === isTrue)
   const share = (among: readonly FreeOutcome[], grades: readonly string[]) => {

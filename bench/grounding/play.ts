@@ -30,22 +30,22 @@ import { startApi } from '../stage.ts'
 import type { CaseReading } from './cases.ts'
 
 /**
- * A result that the model read. The investigations run through the real loop, activities, judge and
- * claim check, with PostgreSQL and a core API process but without Temporal. A test server returns
- * the recorded readings as pages (`http_read`). The model is scripted.
+ * Plays scripted investigations through the real loop, activities, judge and claim check, with
+ * PostgreSQL and a core API process but without Temporal. A test server returns the recorded
+ * readings as pages (`http_read`). The model is scripted.
  */
 
 export type PlayedResult = { seq: number; text: string; digest: string | null }
 
 /**
  * The script of the model. The model reads `readings` in order, searches for `lookFor`, and then
- * ends.
+ * tries `endings`.
  */
 export type ModelScript = {
   readings: readonly CaseReading[]
   /**
-   * Words to search for in a whole reading, if its summary lacks them. `at` is the reading's
-   * position.
+   * Words to search for in a whole reading, if the summary of the reading lacks them. `at` is the
+   * position of the reading in `readings`.
    */
   lookFor: readonly { at: number; words: string; line: string }[]
   /** Endings to try one after another, until one is recorded. */
@@ -59,8 +59,8 @@ export type ModelScript = {
 export type GroundingOutcome = { ending: ClaimGrade | 'refused'; why: string | null }
 
 /**
- * Runs scripts. `play` returns an outcome for each ending that was tried. After a recorded ending
- * none is tried.
+ * Runs scripts. `play` returns an outcome for each ending that was tried. The first ending that is
+ * recorded is the last that is tried.
  */
 export type Player = { play(script: ModelScript): Promise<GroundingOutcome[]>; stop(): Promise<void> }
 

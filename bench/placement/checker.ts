@@ -2,9 +2,9 @@ import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts
 import { mayRunOn, nameDomain, readWorld, roomOf } from './world.ts'
 
 /**
- * Checks whether a plan breaks a rule in any order that the dependencies of its steps allow, and
- * describes the breaches. Uses the bench's own reading of the rules (`world.ts`). The check is
- * exact: it computes the most on each host at one time, over all sets of begun and ended steps.
+ * Describes the rules that a plan breaks in any order that the dependencies of its steps allow.
+ * Uses the bench's own reading of the rules (`world.ts`). The check is exact: it computes the
+ * greatest load of each host at one time, over all sets of begun and ended steps.
  */
 export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
@@ -54,10 +54,10 @@ function listAncestors(steps: readonly PlanStep[]): Map<number, Set<number>> {
 }
 
 /**
- * Computes the most that a host can gain at one time. Each step may have begun (the host gains) and
- * ended (the host loses). A step ends only after it began, and begins only after its needs ended.
- * This closure of greatest weight is computed as a cut: all gains less the greatest flow from gains
- * to forced losses.
+ * Computes the most RAM or CPU that a host can gain at one time. Each step may have begun (the host
+ * gains) and ended (the host loses). A step ends only after it began, and begins only after its
+ * needs ended. This closure of greatest weight is computed as a cut: all gains less the greatest
+ * flow from gains to forced losses.
  */
 function mostGained(
   steps: readonly PlanStep[],
@@ -105,7 +105,7 @@ function findPath(edges: Map<number, number>[], source: number, sink: number): n
   return null
 }
 
-/** Finds two VMs of a group that may be in one domain at the same time. */
+/** Finds two VMs of a group that may be in one failure domain at the same time. */
 function findMeetings(
   problem: PlacementProblem,
   { steps }: Plan,
@@ -146,8 +146,8 @@ function findMeetings(
 }
 
 /**
- * Finds VMs that have no place and are not listed as unplaced, and VMs that should move as one and
- * do not.
+ * Finds VMs that have no place although the plan does not list them as unplaced. Also finds VMs
+ * that should move as one and do not.
  */
 function findLeftOut(problem: PlacementProblem, plan: Plan, at: Map<string, string | null>): string[] {
   if (plan.state !== 'planned' && plan.state !== 'partial') return []

@@ -10,8 +10,8 @@ import { listDescendants } from './cpu.ts'
 export type Family = { hosts: number; vms: number; racks: number | null; load: number; seed: number }
 
 /**
- * Formats a family, for example as `50x1000r-u93-s2`: hosts × VMs, `r` with racks, the RAM load of
- * the surviving hosts, and the seed.
+ * Formats a family, for example as `50x1000r-u93-s2`: hosts × VMs, `r` with racks, RAM load of the
+ * surviving hosts, seed.
  */
 export function nameOf({ hosts, vms, racks, load, seed }: Family): string {
   return `${hosts}x${vms}${racks ? 'r' : ''}-u${Math.round(load * 100)}-s${seed}`
@@ -335,7 +335,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // The process has just ended.
+    // Returns an empty text for a process that has just ended.
     return ''
   }
 }

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * Measures CPU seconds of this process, its threads and the processes that it starts. The last
- * milliseconds of a killed process are not measured. If the kernel's count of ended children is
- * larger, it is used.
+ * Measures CPU seconds of this process, its threads and the processes that it starts. Does not
+ * measure the last milliseconds of a killed process. Uses the kernel's count of ended child
+ * processes if it is larger.
  */
 export function watchCpu(everyMs = 20): { stop(): number } {
   const began = process.cpuUsage()
@@ -42,7 +42,7 @@ function readSeconds(pid: number): number {
   )
 }
 
-/** Reads the CPU time of ended children and their children. A tick is a hundredth of a second. */
+/** Reads the CPU seconds of ended child processes and their children. A tick is 0.01 s. */
 function readReapedSeconds(): number {
   const fields = read('/proc/self/stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100

@@ -2,9 +2,9 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { random } from '../../placement/cluster/size-classes.ts'
 
 /**
- * Generates clusters that no planner was tuned for. Each is a function of family, scale and seed.
- * All generated clusters keep the rules before the failure. The load is the RAM (or CPU) of all VMs
- * divided by that of the remaining hosts.
+ * Generates clusters that no planner was tuned for. Each cluster is a function of family, scale and
+ * seed, and keeps the rules before the failure. The load is the RAM (or CPU) of all VMs divided by
+ * the RAM (or CPU) of the remaining hosts.
  */
 
 export type Scale = 'small' | 'middle' | 'large' | 'big'
@@ -94,7 +94,7 @@ export function takesScale(family: string, scale: Scale): boolean {
 }
 
 /**
- * Generates a cluster of this family. Null if no attempt with this seed keeps the rules before the
+ * Generates a cluster of this family. Null if no cluster of this seed keeps the rules before the
  * failure.
  */
 export function drawCluster(name: string, scale: Scale, seed: number): Drawn | null {
@@ -115,7 +115,7 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
   const { upTo } = draw
   const [fewest, most, thin, thick] = scales[scale]
   const count = fewest + upTo(most - fewest)
-  // Kills more hosts if the load is tight. With only one of many hosts dead, an overfull cluster
+  // Kills more hosts if the load is tight. Otherwise an overfull cluster with only one dead host
   // would have been overfull before the failure.
   const isTight = Math.max(family.load[1], family.cpuLoad?.[1] ?? 0) >= 98
   const lost = Math.max(family.lost ?? 1, isTight ? Math.round(count * 0.12) : 1)

@@ -3,10 +3,10 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import type { GoingUnit, World } from './world.ts'
 
 /**
- * Finds an order of live migrations, one after the other, to the given end state. Such an order
- * shows whether another solver's placement can be executed. Starts come last, because they only
- * take room. If no VM can go to its end host, one moves to a third host first. `migrations` counts
- * such detours, but not forced moves. Null if no order is found in time, which proves nothing.
+ * Finds an order of live migrations, one after the other, to the given end state. An order shows
+ * that another solver's placement can be executed. Starts come last, because they only take room.
+ * If no VM can go to its end host, one VM moves to a third host first. `migrations` counts these
+ * detours, but not forced moves. Null if no order is found in time, which proves nothing.
  */
 export function findOrder(world: World, place: readonly number[], seconds: number): Order | null {
   const until = performance.now() + seconds * 1_000
@@ -24,7 +24,7 @@ export function findOrder(world: World, place: readonly number[], seconds: numbe
   return best
 }
 
-/** An order of moves. `unit` and `to` are numbers of a unit and of a host. */
+/** An order of moves. `unit` and `to` are positions in the units and hosts of a world. */
 export type Order = { migrations: number; moves: { unit: number; to: number }[] }
 
 type Attempt = { next: () => number; maxDetours: number; until: number }
@@ -90,7 +90,7 @@ type Stuck = {
   next: () => number
 }
 
-/** Moves a VM that waits, or a VM on the host that another VM waits for, to a third host. */
+/** Moves one VM to a third host: a VM that waits, or a VM on a host for which another VM waits. */
 function detour({ units, hosts }: World, { now, open, place, fits, go, next }: Stuck): boolean {
   const wanted = open[Math.floor(next() * open.length)] as number
   const inTheWay = units.flatMap((unit, index) => (!unit.stranded && now[index] === place[wanted] ? [index] : []))

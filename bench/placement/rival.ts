@@ -9,8 +9,8 @@ const venv = fileURLToPath(new URL('../../.cache/ortools', import.meta.url))
 export const howToInstall = 'no CP-SAT (python3 -m venv .cache/ortools && .cache/ortools/bin/pip install ortools)'
 
 /**
- * Returns a Python with OR-Tools: `PYTHON`, or else the Python in the cache. Null if neither has
- * it.
+ * Returns the Python in `PYTHON`, or else in the cache, or else `python3`. Null if it lacks
+ * OR-Tools.
  */
 export function findPython(): string | null {
   const own = `${venv}/bin/python`
@@ -20,8 +20,8 @@ export function findPython(): string | null {
 
 /**
  * The response of CP-SAT. The status `TRIAGE` means that some VMs stay down; `proved` tells whether
- * each level of priority is proved to be the best. `place`: the host of each unit by number, -1 if
- * down. `alone`: the same as `place` if no running VM is moved.
+ * the result is proved to be the best at each priority. `place`: the host number of each unit, -1
+ * if down. `alone`: the host numbers if no running VM is moved.
  */
 export type CpSatAnswer = {
   status: string

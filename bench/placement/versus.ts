@@ -25,7 +25,7 @@ export async function versus(): Promise<void> {
   console.log(
     `\nplacement: drawn clusters, SEED=${firstSeed}, ${seconds} s each, ${python ? 'CP-SAT with 2 workers beside' : howToInstall}`,
   )
-  // Plans once before measuring, because a running product plans with a warm process.
+  // Plans once before measuring, because a running product has a warm process.
   for (const scale of scales)
     await solve(drawCluster('hetero', scale === 'big' ? 'large' : scale, 1)!.problem, { timeoutMs: 2_000 })
   const all: Outcome[] = []
@@ -47,8 +47,8 @@ export async function versus(): Promise<void> {
 
 const seconds = Number(process.env.SECONDS ?? 15)
 /**
- * `verdict` compares migrations if the cluster has a place for every VM, and the VMs left down if
- * the cluster is overfull.
+ * The outcome for one cluster. `verdict` compares the migrations, or, if the cluster is overfull,
+ * the VMs left down.
  */
 type Outcome = {
   name: string
@@ -127,8 +127,8 @@ function judgeMigrations(drawn: Drawn, plan: Plan, { place, status }: CpSatAnswe
 }
 
 /**
- * Finds an order that this bench's checker and the planner's replay both accept. `OUT` names a
- * folder into which cluster and plan are written, for `nightshift placement verify`.
+ * Finds an order that the bench's checker and the planner's replay both accept. Writes the cluster
+ * and the plan into the folder `OUT`, if set, for `nightshift placement verify`.
  */
 function findSoundOrder({ name, problem }: Drawn, world: World, ends: readonly number[]): Order | null {
   const order = findOrder(world, ends, orderSeconds)
@@ -185,7 +185,7 @@ function countDown({ units }: World, isLeft: (vm: string, unit: number) => boole
   return down.sort(([a], [b]) => b - a)
 }
 
-/** Compares two results. Above 0 if the first leaves more important VMs down. */
+/** Compares two counts of VMs left down. Above 0 if the first leaves more important VMs down. */
 function compareDown(one: Down, other: Down): number {
   return one.map(([, count], level) => count - other[level]![1]).find((difference) => difference !== 0) ?? 0
 }
@@ -211,8 +211,8 @@ const head = [
 let hasHead = false
 
 /**
- * Computes the ratio of CPU time for each cluster, compared with the cheaper of the two methods
- * that proved their result.
+ * Prints one row of the table. The ratio is the planner's CPU time divided by CP-SAT's, in the
+ * cheaper of the methods that proved their result.
  */
 function printRow(name: string, own: Outcome[]): void {
   const pad = (cells: (string | number)[]) =>

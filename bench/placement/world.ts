@@ -1,9 +1,10 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
 
 /**
- * Describes a cluster in numbers, by this bench's own reading of the rules. Uses no code of
- * `placement/`, so a misreading there is not repeated here. Supports only the features that the
- * generated clusters have: affinity groups that are on one host as a whole, and no `vmIds`.
+ * Describes a cluster in numbers, by the bench's own reading of the rules. Uses no code of
+ * `placement/`, so that it does not repeat a misreading of the rules there. Supports only the
+ * features of the generated clusters: affinity groups that are on one host as a whole, and no
+ * `vmIds`.
  */
 
 /** A VM, or VMs that move as one. */
@@ -24,11 +25,11 @@ export type GoingUnit = {
 
 export type World = {
   hosts: PlacementHost[]
-  /** The room of each host that takes VMs, less its VMs that never move. */
+  /** The RAM for movable VMs on each host that takes VMs. */
   ram: number[]
   cpu: number[]
   domain: string[]
-  /** VMs that have to start or to leave their host, and VMs that may move. */
+  /** VMs that have to start or to leave their host, and VMs that may move, as units. */
   units: GoingUnit[]
   /** Groups, each with a domain in which one of its VMs stays. */
   taken: [group: string, domain: string][]
@@ -74,7 +75,7 @@ export function readWorld(problem: PlacementProblem): World {
   return { hosts, ram, cpu, domain: hosts.map(domainOf), units, taken }
 }
 
-/** Returns a host's room for VMs, in whole numbers. */
+/** Returns the RAM and CPU that a host has for VMs, in whole MiB and thousandths of a CPU. */
 export function roomOf({ limits }: PlacementProblem, host: PlacementHost): { ram: number; cpu: number } {
   const kept = host.ramReserveMib ?? Math.ceil((host.ramMib * limits.ramReservePercent) / 100)
   const cpu = Math.floor(((host.cpuMc - (host.cpuReserveMc ?? 0)) * limits.cpuOvercommitPercent) / 100)

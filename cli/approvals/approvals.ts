@@ -163,7 +163,7 @@ async function waitUntilDecided(
 async function watchAll(api: ApiClient, options: WatchOptions, signal?: AbortSignal): Promise<void> {
   const show = (approval: ApiApproval) =>
     options.json ? printJsonLine(approval) : print(`${formatApproval(approval)}\n`)
-  // Lists the pending approvals each time the stream opens, so that none is missed in between.
+  // Lists the pending approvals at each opening of the stream, which may have missed some.
   const shown = new Set<string>()
   const showPending = async () => {
     for (const approval of await listAll(api, '/api/v1/approvals?status=pending', apiApproval)) {

@@ -13,8 +13,8 @@ import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/termi
 type Line = (name: string, text: string) => string
 
 /**
- * Formats everything that a decision needs, in the order of its sections; the dry run and exact
- * arguments come last.
+ * Formats everything that a decision needs: the sections of the card in their order, then the dry
+ * run and exact arguments.
  */
 export function formatApproval(approval: ApiApproval, now = Date.now()): string {
   const line: Line = (name, text) =>
@@ -52,7 +52,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
   ].join('\n')
 }
 
-/** Formats a section: its title, then its sentences. */
+/** Formats a section of the card: its title, then its sentences. */
 function formatSection({ title, sentences, warns }: CardSection, more: string[]): string[] {
   const width = getTerminalWidth() - 4
   return [
@@ -65,7 +65,7 @@ function formatSection({ title, sentences, warns }: CardSection, more: string[])
   ]
 }
 
-/** Lists the suspected cause, and the rows on which the request is based. */
+/** Lists the suspected cause, and the rows of the log on which the request is based. */
 function listGrounds({ hypotheses = [], evidence = [] }: ApiApproval, line: Line): string[] {
   return [
     ...hypotheses.map((each) => line('cause', inert(formatHypothesis(each)))),

@@ -91,7 +91,7 @@ export function addDenyCommand(parent: CliCommand): void {
     })
 }
 
-/** Parses `06:00` as the next such time by this machine's clock, or a time with its date. */
+/** Parses `06:00`, the next 06:00 by this machine's clock, or a time with its date. */
 function parseMomentToCome(text: string): string {
   const [, hours, minutes] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
   if (hours !== undefined) return nextTimeOfDay(Number(hours), Number(minutes), new Date()).toISOString()
@@ -107,8 +107,8 @@ function parseNumber(text: string): number {
 }
 
 /**
- * Decides the last id first, because a run continues as soon as its first call is decided, and then
- * finds the others decided.
+ * Decides the last approval first. A run continues as soon as its first call is decided, and then
+ * finds the other calls already decided.
  */
 async function decideEach(ids: string[], decision: Decision, options: DecideOptions): Promise<void> {
   const distinct = [...new Set(ids)]
@@ -153,7 +153,7 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
 }
 
 /**
- * Shows the action at a terminal and asks for confirmation. Throws CommandFailed if the person
+ * Shows the approval at a terminal and asks for confirmation. Throws CommandFailed if the person
  * refuses.
  */
 async function confirmApproval(
@@ -279,7 +279,7 @@ export function addTokenCommand(parent: CliCommand): void {
  * found in the PATH.
  */
 export async function findTemporalProgram(run: LocalRun | null): Promise<string> {
-  // Only an embedded server has a known program. A search for another program would start a
+  // Searches only for the program of an embedded server, because another search would start a
   // download.
   if (!run?.temporalUiUrl) return 'temporal'
   try {
@@ -290,9 +290,9 @@ export async function findTemporalProgram(run: LocalRun | null): Promise<string>
 }
 
 /**
- * The shell command that decides through Temporal, on several lines. The command sends an Update,
- * because an Update returns a result and a Signal does not. `input` is quoted JSON. `temporal`
- * reads TLS and keys from the same variables as Nightshift.
+ * Formats the shell command that decides through Temporal, on several lines. It sends an Update,
+ * which returns a result, unlike a Signal. `input` is quoted JSON. `temporal` reads TLS and keys
+ * from the same variables as Nightshift.
  */
 export function formatUpdateCommand(
   program: string,

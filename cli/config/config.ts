@@ -96,7 +96,7 @@ function addListCommand(parent: CliCommand): void {
       ]
       const names = new Set(settings.map(({ name }) => name))
       const stored = await listStoredSettings(api)
-      // Shows the text as it was typed, not its parsed value.
+      // Shows the value of a setting as a person typed it, not as it was parsed.
       const typed = new Map(stored.filter(({ locked }) => !locked).map(({ key, value }) => [key, value]))
       const rows = [
         ...settings.map(({ name, source, value, problem }) => {

@@ -37,7 +37,7 @@ export function toSettingPath(key: string): string {
   return `/api/v1/config/${encodeURIComponent(key)}`
 }
 
-// Accepts any source, because this version may not know it.
+// Accepts any source of a value, because a newer API may have further sources.
 const effective = settingInForce
   .extend({ source: z.string(), problem: settingInForce.shape.problem.optional() })
   .loose()

@@ -77,7 +77,7 @@ export function addExpectCommand(parent: CliCommand): void {
 }
 
 /**
- * Closes an incident with one of the API's verbs and prints its state. The run itself ends a moment
+ * Closes an incident by the API action `verb` and prints its state. The run itself ends a moment
  * later.
  */
 async function endIncident(
@@ -158,8 +158,8 @@ export function addEscalateCommand(parent: CliCommand): void {
 type ReviewOptions = ConnectionOptions & { verdict: string; comment: string }
 
 /**
- * Adds the review of writes that an admin made alone, which Home lists. Another person reviews
- * them.
+ * Adds `review`, with which another person reviews a critical write that an admin made alone. Home
+ * lists these writes.
  */
 export function addReviewCommand(parent: CliCommand): void {
   parent

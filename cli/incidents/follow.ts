@@ -64,8 +64,8 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
 }
 
 /**
- * Describes since when the incident waits for a second person, and the command for that person.
- * Null if no write was made alone, or it was reviewed.
+ * Describes since when the incident waits for the review of a write that an admin made alone, and
+ * the command for the review. Null if the incident waits for no review.
  */
 function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | null {
   if (reviewWantedAt === null) return null
@@ -74,8 +74,8 @@ function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | nul
 }
 
 /**
- * Formats the alerts of an incident, with their group at the sender and links. Null if there are
- * none.
+ * Formats the alerts of an incident, with their links and their group at the sender. Null without
+ * alerts.
  */
 export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   if (alerts.length === 0) return null
@@ -90,7 +90,7 @@ export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   return lines.join('\n')
 }
 
-/** Formats the report of the last escalation. Null if the rows have none. */
+/** Formats the report of the last escalation. Null without an escalation or a report. */
 export function formatEscalation(events: readonly IncidentEvent[]): string | null {
   const escalation = events.findLast(({ kind }) => kind === 'escalated')
   const report = escalation?.kind === 'escalated' ? escalation.metadata.report : undefined
@@ -118,7 +118,7 @@ export function describeEnding(incident: ApiIncident): string {
   return ending === 'none' ? paintState(incident.status) : `${paintState(incident.status)}: ${withSpaces(ending)}`
 }
 
-/** Describes the status of an incident, with the remarks on it. */
+/** Describes the status of an incident, with remarks such as `its alert still fires`. */
 export function describeStanding(incident: ApiIncident): string {
   return [paintState(incident.status), ...remarks(incident).map((each) => inert(each))].join(', ')
 }
@@ -159,8 +159,8 @@ export function addWatchCommand(parent: CliCommand): void {
 }
 
 /**
- * Shows the model that is responding, its time and the end of its text in a line at the bottom of
- * the terminal. The next row replaces the line.
+ * Shows the model that is responding, how long, and the end of its text, in a line at the bottom of
+ * the terminal. The next row of the log replaces the line.
  */
 function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   if (json) return
@@ -175,7 +175,7 @@ function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   showFoot(truncate(`${of}${of && ' '}${who}${room > 10 && end ? ` · ${end}` : ''}`, getTerminalWidth() - 1))
 }
 
-/** Formats one row among those of several incidents, which the end of the id distinguishes. */
+/** Formats one row of the log with the end of its incident's id, for rows of several incidents. */
 function formatAmongMany(event: IncidentEvent): string {
   const time = formatMoment(event.at).slice(11)
   return `${time} …${inert(event.incidentId).slice(-6)} ${event.kind} ${formatActor(event.actor)}: ${describeEvent(event).slice(0, 300)}`
@@ -242,7 +242,7 @@ export function addAskCommand(program: CliCommand): void {
       const { createdAt } = await readIncident(api, incidentId)
       await withTimeout(options.timeout, async (signal) => {
         for await (const event of followIncident(api, incidentId, { signal })) {
-          // Prints progress to stderr. The result itself is printed below.
+          // Prints the progress of the investigation to stderr, because stdout is for the answer.
           const text =
             options.json || ['commented', 'resolved'].includes(event.kind) ? null : formatLiveRow(event, createdAt)
           if (text) printNote(text)

@@ -40,8 +40,8 @@ const formatRows = (rows: readonly number[]) =>
         .join(', ')})`
 
 /**
- * Formats a brief with the most important first: start, cause, impact, actions, open request, next
- * step. Each sentence names its rows.
+ * Formats a brief with its most important sentences first: start, cause, impact, actions, open
+ * request, next step. Each sentence names its rows of the log.
  */
 export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Date.now()): string {
   const { since, alert, resource, page, cause, impact, done, asked, next, spent } = brief
@@ -72,7 +72,7 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
   ].join('\n')
 }
 
-/** Short names of sections, for a line with room for one word. */
+/** Short names of the sections of an approval, for the narrow column of a brief. */
 const shortNames: Partial<Record<CardSectionName, string>> = { approve: 'if yes', deny: 'if no', wait: 'if nobody' }
 
 function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number): string[] {
@@ -118,7 +118,7 @@ async function readPostmortem(api: ApiClient, id: string): Promise<Postmortem> {
   return postmortem.loose().parse(await api.get(`${pathOf(id)}/postmortem`))
 }
 
-/** Sends the changes of a file. A file that was exported names the version that it changes. */
+/** Writes the sections that a file changes. An exported file names the version it changes. */
 async function writeFrom(api: ApiClient, id: string, file: string): Promise<{ found: Postmortem; note: string }> {
   const found = await readPostmortem(api, id)
   const wanted = parsePostmortem(file === '-' ? await readText(process.stdin) : await readFile(file, 'utf8'), found)

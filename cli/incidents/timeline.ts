@@ -19,8 +19,8 @@ const incidentKinds = new Set<string>([
 ] satisfies EventKind[])
 
 /**
- * Formats the log from top to bottom, each row with its number. Leaves out the start of a read,
- * because the row of its end repeats it.
+ * Formats the log from top to bottom, each row with its number. Leaves out the row for the start of
+ * a read, because the row for the end of the read repeats it.
  */
 export function formatTimeline(events: IncidentEvent[]): string {
   const began = events[0]?.at ?? ''
@@ -103,11 +103,9 @@ const liveStyles: Partial<Record<IncidentEvent['kind'], Style>> = {
   cancelled: 'yellow',
 }
 
-/**
- * Formats a row of a live view, with the time since `sinceIso`. Null for a row that adds nothing.
- */
+/** Formats a row of a live view, with the time since `sinceIso`. Null for the start of a read. */
 export function formatLiveRow(event: IncidentEvent, sinceIso: string): string | null {
-  // Leaves out the start of a read, because its end follows. The start of a write is shown.
+  // Leaves out the start of a read, because the row for the end of the read repeats it.
   if (event.kind === 'tool_started' && event.metadata.effect !== 'write') return null
   if (event.kind === 'tool_started' && event.metadata.effect === 'write') return formatRow(event, sinceIso, 2, 'bold')
   if (event.kind === 'call_judged') return formatRow(event, sinceIso, 2, verdictStyles[event.metadata.verdict])
@@ -135,12 +133,12 @@ function formatRow(event: IncidentEvent, sinceIso: string, depth: number, style:
   return `${paint('dim', time)}  ${indent}${text}`
 }
 
-/** Describes the event in one line without control characters. The caller shortens it. */
+/** Describes the event in one line without control characters, in full length. */
 export function describeEvent(event: IncidentEvent): string {
   return inert(describeByKind(event)).replace(/ {2,}/g, ' ').trim()
 }
 
-/** Formats the actor for a column: `agent`, `nightshift`, or a person's name. */
+/** Formats the actor for a column: `agent`, `nightshift`, or the name of a person or source. */
 export function formatActor(actor: string): string {
   const name = actor.replace(/^(user|operator|source|system):/, '').replace(/^agent:.*/, 'agent')
   return inert(name)
@@ -149,7 +147,7 @@ export function formatActor(actor: string): string {
 function describeByKind(event: IncidentEvent): string {
   switch (event.kind) {
     case 'claimed':
-      // A write that a person makes directly is not an investigation.
+      // Shows the text of a person's direct write, which is not an investigation.
       if (event.actor.startsWith('user:')) return event.detail
       return `Investigation started as ${event.metadata.role}, attempt ${event.attempt}`
     case 'context_assembled': {

@@ -71,8 +71,8 @@ async function connectServer(
   }
   const credential = copy(credentials.read, 'read')
   const writeCredential = copy(credentials.write, 'write')
-  // Sets the address again, because the servers of the lab use new ports at each start. A person
-  // who can read the files may set it.
+  // Sets the address again, because the servers of the lab use new ports at each start. The digest
+  // of the credentials shows that the caller may set the address.
   const credentialSha256 = [credentials.read, credentials.write].map(digestFile).join(',')
   await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential, credentialSha256 })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))

@@ -32,7 +32,7 @@ const scenes: { fault: FaultName; target: string; title: string; text: string }[
 
 /**
  * Causes faults in the lab and prints what Nightshift does about them. Stops without an error if
- * the signal aborts. If approvals are pending, prints those instead, unless `again` is set.
+ * the signal aborts. If approvals are pending, prints the approvals instead, unless `again` is set.
  */
 export async function playDemo(run: LocalRun, options: { again: boolean; signal: AbortSignal }): Promise<void> {
   const { signal } = options
@@ -77,7 +77,7 @@ function printPending(pending: ApiApproval[], api: ApiClient): void {
 
 /**
  * Prints every alert that still fires, and who handles it. Throws CommandFailed if an alert fires
- * on a closed incident that no person owns and that is not watched.
+ * and nobody handles its incident: the incident is closed, has no owner and is not watched.
  */
 export async function printFiringAlerts(api: ApiClient): Promise<void> {
   const incidents = await listAll(api, '/api/v1/incidents?limit=100', apiIncident, 100)
@@ -99,7 +99,7 @@ function describeFiring(incident: ApiIncident): string {
   return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'nobody has taken its incident'}.`
 }
 
-/** Returns who handles an incident whose alert fires. Null if nobody does. */
+/** Returns who handles an incident whose alert fires. Null if nobody handles it. */
 export function describeHolder(incident: ApiIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
   if (owner) return `${inert(owner.name)} owns the incident`

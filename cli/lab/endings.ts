@@ -8,7 +8,7 @@ import { type FaultName, faultName } from '../../lab/state.ts'
 import { getEndingCode } from '../incidents/follow.ts'
 import type { ApiIncident } from '../read-api.ts'
 
-/** A single fault, or a sequence of several. */
+/** A scenario: one fault, or a sequence of faults. */
 export type ScenarioName = FaultName | 'after_escalated'
 
 export const scenarioNames: ScenarioName[] = [...faultName.options, 'after_escalated']
@@ -17,21 +17,19 @@ type Ending = {
   status: 'resolved' | 'escalated'
   /** Allowed outcomes of a resolution, or categories of an escalation. */
   words: string[]
-  /** Returns the events that the log must have but lacks. */
+  /** Returns descriptions of the facts that must be true at the end, but are not. */
   missing?: (incident: ApiIncident, events: IncidentEvent[]) => string[]
-  /** Other ends that are also accepted. */
+  /** Further endings that are accepted. */
   also?: Ending[]
 }
 
 const repaired: Ending = { status: 'resolved', words: ['repaired'] }
 /**
- * The incident is handed to a person, because no tool may repair it, or the tool failed. The
- * category is optional.
+ * The ending of an incident that a person gets, because no tool may repair the fault, or the tool
+ * failed. The category is optional.
  */
 const handedOver: Ending = { status: 'escalated', words: ['no_tool', 'needs_approval', 'unknown', 'none'] }
-/**
- * The incident is handed to a person after a write that worked, whatever category the agent gives.
- */
+/** The ending of an incident that a person gets after a write that worked, in any category. */
 const helpedFirst: Ending = {
   ...handedOver,
   missing: (_, events) => listUnmet({ 'a write was verified before the incident was handed over': hasHeld(events) }),
@@ -75,7 +73,7 @@ const clusterRows = Object.fromEntries(
   }),
 ) as Record<ClusterFault, FaultRow>
 
-/** Every fault. For a fault that remains, an end as repaired is wrong. */
+/** Every fault. For a fault whose cause remains, the ending as repaired is wrong. */
 export const faultRows: Record<FaultName, FaultRow> = {
   replication_lag: {
     target: 'replica or database shard',
@@ -128,7 +126,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
     ...onNode,
     does: 'fills log/ with rotated logs',
     alert: 'disk_pressure',
-    // Room was made although the cause continues, so it is correct to report that.
+    // Accepts `mitigated` too, because the cause continues after disk space was freed.
     ending: {
       ...repaired,
       also: [
@@ -293,8 +291,8 @@ const afterEscalated: Ending = {
 }
 
 /**
- * Lists what is wrong with the end of an incident, as sentences. Empty for an end as in the
- * scenario. `since` is the start of the scenario, because the incident may have older rows.
+ * Lists, as sentences, how the end of an incident differs from the ending of the scenario. Empty
+ * without a difference. Leaves out rows from before `since`, the start of the scenario.
  */
 export function checkEnding(
   scenario: ScenarioName,

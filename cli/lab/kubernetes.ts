@@ -17,7 +17,7 @@ import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 /** Milliseconds between messages about the progress of the build. */
 const tellEveryMs = 60_000
 
-/** Starts the lab's cluster, and prints its address. Builds missing programs before. */
+/** Builds the programs that the lab lacks, starts the lab's cluster, and prints its address. */
 export async function showKubernetes(lab: LabClient, { json }: { json?: boolean }): Promise<void> {
   const { url, kubeconfig, nodes } = await startKubernetes(lab, { isQuiet: json === true })
   if (json) return printJson({ url, kubeconfig, nodes })
@@ -50,8 +50,8 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
     return file
   }
   const token = copy(files.token, 'token')
-  // Sets the address again, because the API server uses a new port at each start of the lab. A
-  // person who has the file may set it.
+  // Sets the address again, because the API server uses a new port at each start of the lab. The
+  // digest of the token shows that the caller may set the address.
   const credentialSha256 = createHash('sha256').update(readFileSync(token)).digest('hex')
   await api.put(`/api/v1/sources/${clusterSource}`, {
     kind: 'kubernetes',
@@ -65,7 +65,8 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
 }
 
 /**
- * Builds the missing programs, once per checkout. Throws CommandFailed with the remedy if it fails.
+ * Builds the programs that the cluster lacks, once per checkout. Throws CommandFailed with the
+ * remedy if the build fails.
  */
 async function buildWhatLacks(): Promise<void> {
   const { toBuild, problems } = whatClusterLacks()

@@ -95,8 +95,8 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
 
 /**
  * Runs a scenario: causes a fault, follows its incident to the end, lets the oracle check the
- * state, and checks how the incident ended. Throws CommandFailed if either is wrong. For example, a
- * full disk of a tenant must end with a person and not as repaired.
+ * state, and checks the ending. Throws CommandFailed if the state or the ending is wrong. For
+ * example, a full disk of a tenant must be handed to a person, and must not end as repaired.
  */
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
@@ -143,7 +143,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
 
 /**
  * Starts Prometheus and Alertmanager to watch the lab, and adds them as sources. If VictoriaLogs is
- * installed, it collects the lab's logs. Reports missing programs.
+ * installed, it collects the lab's logs. Otherwise prints how to install it.
  */
 async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
   printNote('Prometheus and Alertmanager start to watch the lab. The first start takes some seconds.')

@@ -12,7 +12,7 @@ import { faultRows } from './endings.ts'
 import { listAlerts, type Waiting, waitingTimes } from './play.ts'
 
 /**
- * The stage of a scenario: its faults, its target, and the objects that the faults affected before.
+ * The stage of a scenario: its faults, its target, and the objects that earlier faults affected.
  */
 type PlayStage = { faults: FaultName[]; target: string; hit: string[] }
 
@@ -45,9 +45,9 @@ const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
 const dayMs = 24 * 3_600_000
 
 /**
- * Finds the first target that has no fault, and no incident of this alert today. Null if there is
- * none. An alert gets three attempts a day, and two scenarios on one target would repair each
- * other's fault.
+ * Finds the first target without a fault, and without an incident of this alert today. Null if
+ * every target has one. An alert gets three attempts a day, and two scenarios on one target would
+ * repair each other's fault.
  */
 export async function findFreshTarget(
   api: ApiClient,
@@ -67,15 +67,16 @@ export async function findFreshTarget(
   return targets.find((target) => !taken.has(target)) ?? null
 }
 
-/** An alert of that name from another sender is a different alert, with separate attempts. */
+/** Whether the fault's sender sent an alert of this incident. Attempts are counted per sender. */
 async function isOfSender(api: ApiClient, incident: ApiIncident, name: FaultName): Promise<boolean> {
   const sender = name === 'unended_alert' ? withoutEnds : undefined
   return (await listAlerts(api, incident)).some(({ labels }) => labels.monitor === sender)
 }
 
 /**
- * Removes what earlier scenarios left at this place, so that it is not measured. Without a place,
- * removes the same fault everywhere. Returns the objects that were affected.
+ * Heals the faults that earlier scenarios left at the scenario's target, so that they do not
+ * disturb the scenario. If no target was named, also heals the same faults at other targets.
+ * Returns the objects that these faults affected.
  */
 export async function clearStage(
   lab: LabClient,
@@ -92,16 +93,17 @@ export async function clearStage(
     const healed = await lab.heal(fault, target)
     if (healed > 0) tell(`Healed ${fault} on ${on}, which an earlier run left.`)
   }
-  // The same fault elsewhere does not matter, unless its alert names neither target. An alert about
-  // a server that several accounts use is such an alert.
+  // Leaves out the same fault elsewhere, unless its alert is about a server that several accounts
+  // use: this alert names neither account.
   const isOfAccount = ({ on, target }: Fault) =>
     isThere(stage, target) || areHosts(stage) || shardOf(on) !== shardOf(target)
   return left.filter(isOfAccount).flatMap(({ on, hosts }) => [on, ...hosts])
 }
 
 /**
- * Waits until no agent works at this place and no alert of this type fires there. The repair of an
- * earlier scenario would end the next fault, and an alert that continues would not begin again.
+ * Waits until no agent works at the scenario's target and no alert of its faults fires there. The
+ * repair of an earlier scenario would end the next fault, and an alert that continues would not
+ * begin again.
  */
 export async function untilQuiet(api: ApiClient, stage: PlayStage, waiting: Waiting = {}): Promise<void> {
   const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)
@@ -132,7 +134,7 @@ async function findDisturbance(api: ApiClient, stage: PlayStage): Promise<string
   for (const incident of there) {
     if (incident.alerts.firing === 0 || !types.includes(incident.type)) continue
     const alerts = await listAlerts(api, incident)
-    // Does not wait for a sender that never reports an end.
+    // Skips an alert of the sender that never reports the end of an alert.
     if (alerts.some(({ status, labels }) => status === 'firing' && labels.monitor !== withoutEnds))
       return `the alert ${incident.type} about ${incident.resource?.id} (${incident.id})`
   }

@@ -35,7 +35,7 @@ export type PlayWorld = {
   signal?: AbortSignal
   /**
    * True if the scenario requests another attempt after the attempts of the day are used up.
-   * Otherwise the run of the scenario then ends.
+   * Otherwise the scenario ends there.
    */
   asksForMore?: boolean
 }
@@ -44,7 +44,7 @@ export type PlayWorld = {
 export type Audience = {
   broken(fault: Fault): void
   found(incident: ApiIncident): void
-  /** The incident was not claimed after `claimPatienceMs`. */
+  /** Called if the run has not started after `claimPatienceMs`. */
   unclaimed(): void
   event(event: IncidentEvent, sinceIso: string): void | Promise<void>
   remark(text: string): void
@@ -119,8 +119,8 @@ export async function follow(
 }
 
 /**
- * Lets the oracle check, and again after 3 s if needed, because a repaired replica may still be
- * catching up.
+ * Lets the oracle check the state. If the state is not healthy, checks again after 3 s, because a
+ * repaired replica may still be catching up.
  */
 export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: string): Promise<OracleVerdict> {
   const verdict = await lab.oracle(scenario, target)
@@ -134,7 +134,7 @@ export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: 
  * prober and rules run at intervals.
  */
 const findWithinMs = 600_000
-/** Milliseconds between messages about the wait. */
+/** Milliseconds between messages while an incident is awaited. */
 const tellEveryMs = 15_000
 /**
  * Milliseconds after which an incident whose alert already fired counts as the incident of the
@@ -164,8 +164,8 @@ const surroundings = z.looseObject({
 
 /**
  * Waits for the incident that this fault's alert opened, reopened or joined. Recognizes it by the
- * type of the alert, its resource, and an alert that began after the fault. Throws CommandFailed if
- * none appears within `withinMs`. `tell` gets a description of the wait.
+ * type of the alert, its resource, and an alert that began after the fault. Throws CommandFailed
+ * after `withinMs` without such an incident. `tell` gets messages about the wait.
  */
 export async function findIncident(api: ApiClient, fault: Fault, waiting: Waiting = {}): Promise<ApiIncident> {
   const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)
@@ -175,8 +175,8 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
   const waitedFor = `an incident by an alert ${type} about ${fault.on} that began after the fault`
   for (let told = begun; ; ) {
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
-    // Checks the oldest first, because if one rack opens several incidents, the others follow the
-    // first.
+    // Checks the oldest incident first, because if one rack opens several incidents, the later ones
+    // follow the oldest.
     for (const incident of about.reverse()) {
       // Reads the incident again, because it was listed before its alert was seen, and may have
       // closed since.
@@ -199,8 +199,8 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
 }
 
 /**
- * Finds an open incident whose alert already fires, because a fault that repeats the alert opens no
- * new one.
+ * Finds an open incident whose alert already fires. A fault that repeats this alert opens no new
+ * incident.
  */
 async function findFiringIncident(api: ApiClient, about: readonly ApiIncident[]): Promise<ApiIncident | null> {
   for (const incident of about.filter(({ status }) => !closedStatuses.includes(status))) {
@@ -218,8 +218,8 @@ function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   // Compares complete names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   if (isClusterFault(fault.fault)) {
-    // Uses the title, because a new job or claim is not in the registry yet, so that the alert is
-    // about the namespace, and only the title contains the name.
+    // Uses the title: a new job or claim is not in the registry yet, so the alert is about the
+    // namespace, and only the title names the job or claim.
     const isNamed = words.includes(listAlerted(fault.fault).at(-1) ?? on)
     return isNamed || (resource !== null && isAboutClusterFault(resource.id, fault.fault))
   }
@@ -233,13 +233,13 @@ export async function listAlerts(api: ApiClient, { id }: ApiIncident) {
 
 async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault): Promise<boolean> {
   const alerts = await listAlerts(api, incident)
-  // Both times come from the lab's clock.
+  // Compares two times of the lab's clock.
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
 /**
- * Whether the alert came again when the incident had no attempts left for today, so that a person
- * got the incident, or the alert was only counted.
+ * Whether the alert came again when the incident had no attempts left for today. Then a person got
+ * the incident, or the alert was only counted.
  */
 const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
   isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')
@@ -280,7 +280,7 @@ function drawRule(): string {
   return paint('dim', '─'.repeat(Math.min(getTerminalWidth(), 80)))
 }
 
-/** Prints a remark between the rows. */
+/** Prints a remark between the rows of the log. */
 export function printRemark(text: string): void {
   print(`  ${wrap(text, getTerminalWidth() - 2, '  ')}`)
 }

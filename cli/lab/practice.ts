@@ -4,8 +4,9 @@ import { formatApproval } from '../approvals/card.ts'
 import { getTerminalWidth, paint, print, printError, printJson, printNote, wrap } from '../ui/terminal.ts'
 
 /**
- * Shows ten requests as the agent would send them, reads the answers, and finally explains which
- * were traps. Needs nothing that runs. Answers come from the terminal, or line by line from stdin.
+ * Shows ten requests for approval as the agent would send them, reads the answers, and finally
+ * explains which requests were traps. Needs no running Nightshift. Reads answers from the terminal,
+ * or line by line from stdin.
  */
 export async function practise({ json = false }: { json?: boolean }): Promise<void> {
   const cards = practiceCards(new Date())

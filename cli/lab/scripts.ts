@@ -13,15 +13,15 @@ import { type Audience, breakAndFind, follow, type PlayWorld } from './play.ts'
 /** The script of a scenario: the fault, and what a person does during the run. */
 export type ScenarioScript = {
   /**
-   * The faults of this scenario. The faults are healed before the scenario, in case an earlier run
-   * of a scenario left them.
+   * The faults of this scenario. They are healed before the scenario, in case an earlier run left
+   * them.
    */
   faults: FaultName[]
   /** The scenario that the oracle checks at the end. */
   oracle: Scenario
   /**
-   * Settings in seconds that are shortened while the scenario runs. At a real site they are minutes
-   * or hours.
+   * Settings in seconds that are shortened while the scenario runs. At a real site these times are
+   * minutes or hours.
    */
   times?: Record<string, number>
   /**
@@ -100,8 +100,8 @@ function createScript(fault: FaultName, isOver?: (incident: ApiIncident) => bool
 const tenMinutesMs = 600_000
 
 /**
- * Runs a scenario with a notice that is not a fault. The agent hands it to a person. After the
- * person marked it as expected, the next one closes without a run.
+ * Runs a scenario with a backup notice, which is not a fault. The agent hands the incident to a
+ * person. After the person marked the alert as expected, the next notice closes without a run.
  */
 async function playBackupNotice(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api } = world
@@ -125,8 +125,8 @@ async function playBackupNotice(world: PlayWorld, target: string, audience: Audi
 }
 
 /**
- * Runs a scenario with an alert that only a person can fix, and then with the same alert of a fault
- * that can be repaired. The second alert must be investigated again.
+ * Runs a scenario with a full disk that only a person can free, and then with a full disk that the
+ * agent can repair. The second alert must be investigated again.
  */
 async function playAfterEscalated(world: PlayWorld, target: string, audience: Audience): Promise<ApiIncident> {
   const { api, lab, signal } = world

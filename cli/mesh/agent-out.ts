@@ -19,8 +19,8 @@ type Flags = {
 }
 
 /**
- * `nightshift agent`: runs the agent that connects to the API, from its enrolment. `nightshift mesh
- * agent` runs an agent that listens.
+ * `nightshift agent`: enrols and runs an agent that connects to the API. `nightshift mesh agent`
+ * runs an agent that listens.
  */
 export function addAgentOutCommand(program: CliCommand): void {
   program
@@ -68,7 +68,7 @@ export function addAgentOutCommand(program: CliCommand): void {
     })
 }
 
-/** Enrols with the one-time token, and prints how reads will be confined here. */
+/** Enrols with the one-time token, and prints how reads on this host will be confined. */
 async function enrolHere(
   places: Places,
   { connect: api, token, caSha256, insecureHttp }: Flags & { connect: string; token: string },

@@ -74,8 +74,8 @@ export function addAgentCommand(parent: CliCommand): void {
 }
 
 /**
- * Returns the service manager command of this user with its address, because the agent keeps no
- * environment variables.
+ * Returns the command for this user's service manager. The command sets the manager's address,
+ * because the agent keeps no environment variables.
  */
 export function userSystemctl(): string[] {
   const directory = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
@@ -151,7 +151,7 @@ function addEnrolmentCommands(agent: CliCommand): void {
     })
 }
 
-/** Adds `ready`, for a health check, and for a script that installs an agent. */
+/** Adds `ready`, with which a health check or an installing script tests the agent. */
 function addReadyCommand(agent: CliCommand): void {
   withPlaces(agent.command('ready'))
     .description('exit with 0 if the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
@@ -176,7 +176,7 @@ function withPlaces(command: CliCommand): CliCommand {
     .option('--root-key <file>', 'where the root key is kept (default: root-key in the state directory)')
 }
 
-/** Reads an agent's paths. A flag after the sub-command overrides one after `agent`. */
+/** Reads an agent's paths. A flag of the sub-command overrides the same flag of `agent`. */
 function placesOf(command: CliCommand): Places {
   const own = command.opts<Places>()
   const parent = command.parent

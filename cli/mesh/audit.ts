@@ -54,7 +54,8 @@ async function listEnrolledDevices(api: ApiClient): Promise<string[]> {
 }
 
 /**
- * Reads the entries of a copy and hashes them here. Null, with a problem, if its chain is broken.
+ * Reads and hashes the entries of a journal's copy. Returns a problem instead if there is no
+ * journal or its hash chain is broken.
  */
 function readJournalCopy(state: string): { entries: JournalEntry[] | null; problem: string | null } {
   const directory = existsSync(join(state, 'journal')) ? join(state, 'journal') : state

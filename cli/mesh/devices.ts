@@ -66,8 +66,8 @@ function describeState(device: ApiDevice): string {
 }
 
 /**
- * Describes the connection of an agent that connects to the API: whether, since when, from where,
- * and to which process.
+ * Describes the connection of an agent that connects to the API: since when it exists or is lost,
+ * from which address, and to which process.
  */
 function describeConnection({ connection }: ApiDevice): string {
   if (!connection) return 'calls out, has not connected yet'
@@ -225,8 +225,7 @@ async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | nul
 }
 
 /**
- * Builds the settings of the device from these options. Options that are not given keep their
- * values.
+ * Builds the settings of the device from the options. A setting without an option keeps its value.
  */
 function buildSettings(
   name: string,
@@ -271,8 +270,8 @@ function collectRoot(text: string, before: Root[]): Root[] {
 }
 
 /**
- * Collects `/etc/nginx/nginx.conf=nginx -t -c {path}`. The words of the command are separated by
- * spaces. The command runs without a shell.
+ * Adds a check, such as `/etc/nginx/nginx.conf=nginx -t -c {path}`. Spaces separate the words of
+ * the command, which runs without a shell.
  */
 function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptions['check'] {
   const [, path, command] = /^(\/[^=]*)=(.+)$/.exec(text) ?? []
@@ -281,8 +280,8 @@ function collectCheck(text: string, before: EnrollOptions['check']): EnrollOptio
 }
 
 /**
- * Collects `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for arguments with
- * spaces. The command runs without a shell.
+ * Adds a read as root, such as `/usr/bin/ss -tlnp`, or `["/usr/bin/cat", "/var/log/app log"]` for
+ * arguments with spaces. The read runs without a shell.
  */
 function collectRootRead(text: string, before: string[][]): string[][] {
   try {

@@ -3,7 +3,7 @@ import { type AuditedCall, auditedCall } from '../../domain/device.ts'
 import { clockSkewSeconds, type JournalEntry, journalEntry } from '../../domain/mesh.ts'
 import { ApiProblem } from '../api.ts'
 
-/** Reads a path below `/api/v1` of the core API. Throws ApiProblem if this fails. */
+/** Reads a path below `/api/v1` of the core API. Throws ApiProblem if the request fails. */
 type GetPath = (path: string) => Promise<unknown>
 
 export type DeviceAudit = {
@@ -27,8 +27,8 @@ const entryPage = z.looseObject({
 
 /**
  * Compares the journal of a device with all calls in the database. Reads the journal from the
- * device, or from `files`, the entries of a copy, if the device does not respond. Never throws for
- * a difference: `problems` lists the differences. `onProgress` gets the number of entries read.
+ * device. If the device does not respond, takes the entries of a copy, `files`. Never throws for a
+ * difference: `problems` lists the differences. `onProgress` gets the number of entries read.
  */
 export async function auditDevice(
   ask: GetPath,
@@ -36,8 +36,7 @@ export async function auditDevice(
   { files = null, onProgress = () => {} }: { files?: JournalEntry[] | null; onProgress?(so: string): void } = {},
 ): Promise<DeviceAudit> {
   const path = `/devices/${encodeURIComponent(device)}`
-  // Reads the calls first. Calls that are made later are then also in the journal, which is read
-  // afterwards.
+  // Reads the calls before the journal, so that the journal already has every call that is read.
   const calls = await readCalls()
   const problems: string[] = []
   const reported = await readEntries()
@@ -50,7 +49,7 @@ export async function auditDevice(
   const comparison = last ? compareJournal(entries, calls) : { problems: [], unknownEntries: [], older: 0 }
   problems.push(...comparison.problems)
   if (comparison.unknownEntries.length > 0) {
-    // Reads the calls again, because they now include those made while the journal was read.
+    // Reads the calls again, to include the calls that were made while the journal was read.
     const known = new Set((await readCalls()).map(({ requestId }) => requestId))
     for (const { n, at, request_id } of comparison.unknownEntries) {
       if (!known.has(request_id ?? ''))
@@ -80,7 +79,7 @@ export async function auditDevice(
     }
   }
 
-  /** Reads all entries of the journal. Null, with a problem, if the device does not respond. */
+  /** Reads all entries of the journal. Returns null and adds a problem if the API refuses. */
   async function readEntries(): Promise<JournalEntry[] | null> {
     const all: JournalEntry[] = []
     try {
@@ -98,7 +97,7 @@ export async function auditDevice(
   }
 }
 
-/** Finds the first entry of the files that differs from the reported one. */
+/** Finds the first entry in the copy that differs from the same entry in the device's report. */
 function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
   const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
@@ -159,13 +158,13 @@ export function compareJournal(entries: readonly JournalEntry[], calls: readonly
 }
 
 /**
- * Returns the time in ms from which a journal with this oldest entry must have every call, with the
- * allowed clock skew.
+ * Returns the time in ms from which a journal with this oldest entry must have every call. Allows
+ * for clock skew.
  */
 function getKnownSince({ n, kind, at }: JournalEntry): number {
   const isWhole = n === 1 && kind !== 'lost'
   return isWhole ? Number.NEGATIVE_INFINITY : Date.parse(at) + clockSkewSeconds * 1000
 }
 
-/** Whether the entry is about a request. Each signed request has exactly one such entry. */
+/** Whether an entry reports how a request was received. Each signed request has one such entry. */
 const isRequest = (kind: JournalEntry['kind']) => kind === 'accepted' || kind === 'refused'

@@ -53,7 +53,7 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // Ignores the error, because the error below has the same meaning.
+    // Ignores the error of the parser: the text is not JSON, and so not a JSON object.
   }
   throw new InvalidArgumentError('Write a JSON object.')
 }

@@ -33,13 +33,13 @@ type Question = {
 }
 
 const maxWaitMs = 10_000
-/** Failed requests in a row after which the server counts as away. */
+/** Number of failed requests in a row after which a command ends. */
 const maxAway = 3
 
 /**
  * Opens the product's client for one server, for commands with many requests. A request without a
- * response returns the reason. The third one in a row, a wrong key and an unknown model throw
- * CommandFailed.
+ * response returns the reason. Throws CommandFailed for the third lost request in a row, a wrong
+ * key or an unknown model.
  */
 export function openExchange(server: ModelServer): {
   ask(question: Question): Promise<CheckReply>
@@ -56,8 +56,8 @@ export function openExchange(server: ModelServer): {
   let isSlowOnly = true
   return {
     async ask({ messages, tools: offered, maxTokens, timeoutMs, isFirst, isOnly = false, remedy }) {
-      // Uses one deadline for both tries, because a server that requests a long wait must not block
-      // the command.
+      // Uses one deadline for the request and its repetition, because a server that requests a long
+      // wait must not block the command.
       const ends = AbortSignal.timeout(timeoutMs)
       const complete = () =>
         client.complete({
@@ -99,8 +99,8 @@ export function openExchange(server: ModelServer): {
 type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
 
 /**
- * Repeats a request if the server may respond again. Throws errors that would also affect every
- * other request.
+ * Sends a request again if the server was busy or failed. Throws errors that would affect every
+ * further request.
  */
 async function askTwice(
   complete: () => Promise<Exclude<CheckReply, { failed: string }>>,

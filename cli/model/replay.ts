@@ -29,9 +29,9 @@ type Options = ConnectionOptions & {
   fresh?: boolean
 }
 
-/** The context window in tokens if a server reports none. Today's models have at least this. */
+/** The context window in tokens that is assumed if a server reports none. */
 const defaultWindow = 32_768
-/** The most tokens if nothing is set, because a prompt is paid for at every turn. */
+/** The largest window unless a setting names one, because each turn pays for its prompt. */
 const largestUnset = 131_072
 
 /** `model replay`: tries a model on incidents that have ended at this site. */
@@ -137,8 +137,8 @@ const maxLooked = 5_000
 type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }
 
 /**
- * Lists the last incidents that an investigation ended, newest first. `leftOut` counts the others,
- * by reason.
+ * Lists the last incidents whose investigation can be repeated, newest first. `leftOut` counts the
+ * incidents that cannot be repeated, by reason.
  */
 async function chooseIncidents(api: ApiClient, last: number, tell: (looked: number) => void): Promise<Chosen> {
   const path = '/api/v1/incidents?status=resolved,escalated&limit=200'
@@ -188,7 +188,7 @@ type Trial = {
   left: number
 }
 
-/** Repeats the remaining incidents. Ends early if the tokens are used up. */
+/** Repeats the investigations that have no result yet. Ends early if the tokens are used up. */
 async function playAll(
   recordings: readonly Recording[],
   trial: Trial,

@@ -15,7 +15,7 @@ const site = {
   racks: 3,
 }
 
-/** Returns the product's client, prompt and tools, for the check. */
+/** Returns the product's client, prompt and tools, for `model check`. */
 export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { learned(): Promise<LearnedProfile> } {
   const prompts = readPrompts()
   const described = describedTools(null, [], [], site.platform)

@@ -94,8 +94,8 @@ async function valueBefore(api: ApiClient, key: string): Promise<string | null> 
 type Change = { key: string; from: string | null; to: string }
 
 /**
- * Sets the value if the stored version is still the one that was read. A change in between causes
- * 412.
+ * Sets the value unless another person changes the setting at the same time, which throws
+ * ApiProblem with status 412.
  */
 async function set(api: ApiClient, key: string, value: string, reason: string): Promise<Change> {
   const stored = await getStoredSetting(api, key)

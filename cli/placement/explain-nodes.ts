@@ -27,8 +27,8 @@ type Foreseen = z.infer<typeof foreseen>
 const reading = z.looseObject({ source: z.string(), summary: foreseen })
 
 /**
- * Explains nodes of a connected cluster and the pods that they would leave without a place. Throws
- * CommandFailed if a pod would stay pending.
+ * Explains the loss of nodes of a connected cluster: which of their pods would have no place.
+ * Throws CommandFailed if a pod would stay pending.
  */
 export async function explainNodes(options: NodeOptions): Promise<void> {
   const { node: nodes, fails = false, cluster, json } = options

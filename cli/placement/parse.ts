@@ -3,9 +3,9 @@ import { parseFile } from '../../placement/document.ts'
 import { readPlanFile } from '../../placement/plan-file.ts'
 import { readProblemFile } from '../../placement/problem-file.ts'
 
-/** The bytes of a file, and how to read them. `name` is the name of the file. */
+/** The bytes of a file, and what they describe. `name` is the name of the file. */
 export type ParseTask = { kind: 'problem' | 'plan'; bytes: Uint8Array; name: string }
-/** `fault` describes a problem of the complete file, and precedes the flaws. */
+/** `fault` describes the problem with the file as a whole, and is printed before the flaws. */
 export type Parsed = { value: unknown } | { fault: string; flaws: Flaw[] }
 
 /** Parses a file. Takes and returns only plain data, so that a thread can run it. */

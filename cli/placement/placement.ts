@@ -63,8 +63,8 @@ type Death = { name: string; hosts: string[]; vms: number; outcome: string; plan
  * Simulates the failure of each live host, one at a time, or of each rack with rack constraints.
  */
 async function simulateEachDeath(problem: PlacementProblem, options: SimulateOptions): Promise<void> {
-  // Makes a plan for the present cluster, which already shows the hosts whose VMs simply restart.
-  // Only the others need a separate plan.
+  // Makes a plan for the present cluster, which reports the hosts whose VMs would simply restart.
+  // Only failures of other hosts need separate plans.
   const asIs = await solveWithProgress({ ...problem, intent: 'rebalance', hostIds: [], vmIds: null }, options)
   const known = new Map(asIs.standing?.before.map(({ name, outcome }) => [name, outcome]))
   const deaths: Death[] = []
@@ -201,8 +201,8 @@ function addPlanCommand(parent: CliCommand): void {
 }
 
 /**
- * Refuses a problem that requests nothing, because "There is nothing to do" would look like good
- * news about a dead host that the file omits.
+ * Refuses a problem that requests nothing. "There is nothing to do" would look like good news if
+ * the file omits a dead host.
  */
 function refuseIdleRequest(file: string, problem: PlacementProblem): void {
   const idle = findIdleRequest(problem)
@@ -284,9 +284,8 @@ function describeCertificate(
 }
 
 /**
- * Checks the choice of the VMs that a plan leaves down, as far as its certificate proves the
- * choice. `ok` is null for a choice that is proved only in part. Null for a plan without a
- * certificate.
+ * Checks which VMs a plan leaves down, as far as the plan's certificate proves this choice. `ok` is
+ * null for a choice that is proved only in part. Null for a plan without a certificate.
  */
 function checkTriage(
   problem: PlacementProblem,
@@ -312,7 +311,7 @@ function checkTriage(
 
 type ExplainOptions = SolveOptions & NodeOptions & { all?: boolean }
 
-/** The most hosts that are explained per VM, those that lack the least. */
+/** The most hosts that are explained per VM: the hosts that lack the least for the VM. */
 const maxHosts = 8
 
 function addExplainCommand(parent: CliCommand): void {

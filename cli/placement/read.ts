@@ -8,8 +8,8 @@ import { CommandFailed } from '../exit-codes.ts'
 import { type Parsed, type ParseTask, parse } from './parse.ts'
 
 /**
- * Reads files of hosts, VMs and plans within a time limit. Bytes are read with a signal, and parsed
- * in a thread that can be stopped, because neither a pipe nor a parser stops by itself.
+ * Reads files of hosts, VMs and plans within a time limit. A signal ends the reading of bytes.
+ * Parsing runs in a thread that can be stopped, because a parser does not stop by itself.
  */
 
 const maxMib = 64
@@ -82,7 +82,7 @@ function nameOf(file: string): string {
   return file === '-' ? 'stdin' : file
 }
 
-/** Parses in a thread, which is stopped if its time or memory is used up. */
+/** Parses a file in a thread, which is stopped if the time or the memory is used up. */
 async function parseApart(task: ParseTask, withinMs: number | null): Promise<Parsed | 'time is up' | 'too large'> {
   const worker = new Worker(new URL('./parse-thread.ts', import.meta.url), {
     env: {},
@@ -138,7 +138,7 @@ async function readBytes(file: string, timeoutSeconds: number | undefined): Prom
 
 function openFile(file: string): NodeJS.ReadableStream & { destroy(): unknown } {
   if (!statSync(file).isFIFO()) return createReadStream(file)
-  // Opens a pipe without blocking, because opening a pipe that has no writer would wait for one.
+  // Opens a pipe without blocking. Otherwise a pipe without a writer would block the command.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }

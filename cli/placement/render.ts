@@ -39,7 +39,7 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
   return blocks.join('\n\n')
 }
 
-/** Formats `Recover from host-1 and host-2.` */
+/** Formats the first line of a plan, such as `Recover from host-1 and host-2.` */
 function formatHeadline({ intent, hostIds }: PlacementProblem): string {
   const words = { recover: 'Recover from', drain: 'Drain', rebalance: 'Rebalance' }
   return `${words[intent]} ${intent === 'rebalance' ? 'the cluster' : inert(formatList(hostIds)) || 'no host'}.`
@@ -62,7 +62,7 @@ const barColumns = 18
 export const legend = '█ runs  ▓ comes  ▒ leaves  × down  · free'
 
 type Kind = 'runs' | 'comes' | 'leaves' | 'down'
-/** How the VMs use the memory of a host at one time. */
+/** The VMs that use the memory of a host at one time, by what they do. */
 type Load = Record<Kind, PlacementVm[]>
 
 /** Draws the memory of every affected host, before and after all steps, in 80 columns. */
@@ -142,7 +142,7 @@ function drawBar({ ramMib }: PlacementHost, load: Load): string {
   let at = 0
   const parts = marks.map(({ sign, style, vms }) => {
     used += sumMemory(vms)
-    // Every part is at least one cell wide, even if it is small.
+    // Makes every part of the bar at least one cell wide.
     const min = vms.length > 0 ? at + 1 : at
     const end = Math.min(barColumns, Math.max(min, Math.round((used / ramMib) * barColumns)))
     const cells = sign.repeat(Math.max(0, end - at))

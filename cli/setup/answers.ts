@@ -49,11 +49,11 @@ export const questions: Record<AnswerName, { flag: string; asks: string; isHidde
   PORT: { flag: '--port', asks: 'the port that the API listens on' },
 }
 
-/** Everything that is known before the first question. */
+/** The values of all settings that setup knows, and whether it can ask for more. */
 export type Answers = {
   /**
-   * Values from flags, the answers file and the person, in this order, which may replace a value
-   * that is set.
+   * Values for this run: those that the person typed, then flags, then the answers file. They may
+   * replace a value in the file of settings.
    */
   given: Values
   /** The present values in the file of settings. */
@@ -96,8 +96,8 @@ function secretOf(kept: Values, environment: Answers['environment'], name: strin
 }
 
 /**
- * Returns the answer. Asks for it if it is missing and a person can answer. `fallback` is what an
- * empty line means; without it the question is repeated.
+ * Returns the answer. Asks for a missing answer if a person can answer. An empty line means
+ * `fallback`; without `fallback` the question is repeated.
  */
 export async function answerOf(answers: Answers, name: AnswerName, fallback?: string): Promise<string | undefined> {
   const known = knownAnswer(answers, name)
@@ -137,8 +137,8 @@ export function refuseMissing(missing: AnswerName[]): void {
 }
 
 /**
- * Names that a site may set in addition to those of the schema: files of secrets, and the login of
- * the database's owner.
+ * Names that an answers file may contain: all settings, files of secrets, and the login of the
+ * database's owner.
  */
 const known = new Set<string>([...settingNames, ...secrets.map((name) => `${name}_FILE`), 'MIGRATE_DATABASE_URL'])
 
@@ -147,8 +147,7 @@ function readAnswersFile(file: string): Values {
   const values = parseEnv(text) as Values
   const unknown = Object.keys(values).filter((name) => !known.has(name))
   if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === ''))
-    // Ignores a line without a value, which is a template that was not filled in and does not mean
-    // "none".
+    // Ignores a line without a value: a template that was not filled in does not mean "none".
     return Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''))
   if (unknown.length === 0)
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
@@ -159,8 +158,8 @@ function readAnswersFile(file: string): Values {
 }
 
 /**
- * The most bytes of a file of answers, which has about forty lines. An endless file such as
- * /dev/zero is not read to its end.
+ * The most bytes of a file of answers, which has about forty lines. Stops the reading of an endless
+ * file such as /dev/zero.
  */
 const maxAnswersBytes = 262_144
 

@@ -34,7 +34,7 @@ export type Readers = { uid: number; gid: number } | null
 
 /**
  * Writes these settings into the file in one step. Lines keep their order, and comments and other
- * settings stay. Keeps the old file beside it, and returns its path. Null if there was no file.
+ * settings stay. Keeps a copy of the old file and returns its path. Null without an old file.
  */
 export function writeEnvFile(file: string, values: Values, readers: Readers, now = new Date()): string | null {
   const before = existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -54,9 +54,7 @@ export function writeEnvFile(file: string, values: Values, readers: Readers, now
   return kept
 }
 
-/**
- * Writes a secret unless its file exists, which is never changed. Returns whether it was written.
- */
+/** Writes a secret unless its file exists. Returns whether the secret was written. */
 export function makeSecret(file: string, text: string, readers: Readers): boolean {
   if (existsSync(file)) return false
   replace(file, text, readers)
@@ -68,8 +66,8 @@ function replace(file: string, text: string, readers: Readers): void {
   try {
     writeFileSync(draft, text, { mode: 0o600 })
     const old = statSync(file, { throwIfNoEntry: false })
-    // Removes the rights of others: a file that others could read contained no secret before, but
-    // now it may.
+    // Takes the right to read from all users but owner and group, because the file may now contain
+    // a secret.
     if (old) chmodSync(draft, old.mode & 0o770)
     else if (readers) chmodSync(draft, 0o640)
     const owner = old ?? readers

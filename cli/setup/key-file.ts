@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { Readers } from './env-file.ts'
 
 /**
- * Reads the key in a file. Reports a key that the services cannot read now, and not only at their
- * start.
+ * Reads the key in a file. Reports a key that the services cannot read, before their start would
+ * fail.
  */
 export function readKey(file: string, services: Readers): { key: string } | { problem: string } {
   let key: string

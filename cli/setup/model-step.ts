@@ -21,7 +21,7 @@ type Options = { isDryRun: boolean; isQuiet: boolean; readers: Readers }
 
 /**
  * Asks for a model's server, name and key, and tests them with one tool call. Returns the settings
- * that worked. Asks a person again until some work, or the person chooses no model.
+ * that worked. Asks a person again until the test succeeds or the person chooses no model.
  */
 export async function settleModel(
   answers: Answers,

@@ -11,8 +11,8 @@ export type SiteFiles = {
   /** The file of settings that only the API reads: the keys of the mesh. */
   apiEnvFile: string
   /**
-   * True for a checkout, in which `npm start -- --site` provides the PostgreSQL, Temporal, tokens
-   * and keys that are not named.
+   * True for a checkout: `npm start -- --site` provides PostgreSQL, Temporal, tokens and keys if no
+   * setting names them.
    */
   isCheckout: boolean
   readers: Readers
@@ -22,8 +22,8 @@ export type SiteFiles = {
 const packaged = '/etc/nightshift/nightshift.env'
 
 /**
- * Returns the place that the flag names, or else that of this installation. Throws CommandFailed if
- * it cannot be written.
+ * Returns the place of the settings that the flag names, or else of this installation. Throws
+ * CommandFailed in a container, whose settings come from outside.
  */
 export function findPlace(named: string | undefined): SiteFiles {
   const isOwn = named === undefined && isCheckout()

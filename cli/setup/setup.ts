@@ -106,7 +106,7 @@ type Run = {
   isJson: boolean
 }
 
-/** Checks everything first, because nothing is written after a failure. */
+/** Checks all steps before it writes anything, because nothing is written after a failed check. */
 async function settleAll(run: Run): Promise<void> {
   const { answers, place, tell, isDryRun, isJson } = run
   const model = await settleModel(answers, { isDryRun, isQuiet: isJson, readers: place.readers })
@@ -140,8 +140,7 @@ function othersOf({ given }: Answers): Values {
 
 async function writeSettings({ flags, place, answers, isDryRun, isJson }: Run, found: Values): Promise<StepRow> {
   const { kept, given, typed } = answers
-  // Keeps a person's setting that this run was not requested to change, such as
-  // AGENT_ENABLED=false.
+  // Keeps a setting in the file, such as AGENT_ENABLED=false, unless this run got a value for it.
   const settings = Object.fromEntries(
     Object.entries(found).filter(
       ([name, value]) => kept[name] !== value && (kept[name] === undefined || given[name] !== undefined),
@@ -170,7 +169,7 @@ async function writeSettings({ flags, place, answers, isDryRun, isJson }: Run, f
   return row('settings', 'written', `${place.envFile}: ${names.join(', ')}${more.join('')}`)
 }
 
-/** Finds the API of this site, and its two tokens. Null if there is none. */
+/** Finds the API of this site, and two tokens for the API. Null without an API or a token. */
 function findApi(place: SiteFiles, answers: Answers): { url: string; admin: string; ingest: string } | null {
   const run = place.isCheckout ? (readLocalRun(localUrl(answers)) ?? readLocalRun()) : null
   if (run && run.labUrl === null && run.tokens.admin)

@@ -14,8 +14,8 @@ import { printRow, row, type StepRow } from './steps.ts'
 export const localUrl = (answers: Answers): string => `http://127.0.0.1:${knownAnswer(answers, 'PORT') ?? 8080}`
 
 /**
- * Checks with a public path whether a Nightshift responds at this address. Waits longer, because it
- * may be busy.
+ * Checks with a public path whether a Nightshift responds at this address. Waits up to 10 s,
+ * because a Nightshift may be busy.
  */
 export async function isNightshift(url: string): Promise<boolean> {
   const answer = await fetch(new URL('/auth/methods', url), { signal: AbortSignal.timeout(10_000) }).catch(() => null)
@@ -28,7 +28,7 @@ export async function isNightshift(url: string): Promise<boolean> {
 /** `wrong` is the setting for which to ask again if the check failed. */
 type SettledAddress = { row: StepRow; settings: Values; wrong: 'PORT' | 'PUBLIC_URL' }
 
-/** Asks for the address, and checks whether the API can listen. */
+/** Asks for the address of the site, and checks whether the API can listen at its port. */
 export async function settleAddress(answers: Answers, place: SiteFiles): Promise<SettledAddress> {
   for (;;) {
     const fallback = place.isCheckout ? undefined : localUrl(answers)
@@ -150,7 +150,7 @@ export function problemsOf(answers: Answers, settings: Values): string[] {
   }
 }
 
-/** Leaves out these files, because they are made after this check. */
+/** Leaves out the machine tokens, because setup creates their files after this check. */
 const withoutAgentKey = (values: Values): Values =>
   Object.fromEntries(
     Object.entries(values).filter(([name]) => !/^(AGENT_API_KEY|BOOTSTRAP_\w+_TOKEN)(_FILE)?$/.test(name)),

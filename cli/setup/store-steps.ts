@@ -12,8 +12,8 @@ import type { SiteFiles } from './place.ts'
 import { printRow, row, type StepRow } from './steps.ts'
 
 /**
- * Setup's result for the database. `ownerUrl` is the login that migrates its schema. Null if none
- * is needed.
+ * Setup's result for the database. `ownerUrl` is the login that migrates the schema. Null if no
+ * login is needed or known.
  */
 type SettledDatabase = {
   row: StepRow
@@ -25,7 +25,8 @@ type SettledDatabase = {
 }
 
 /**
- * Asks for the database until the services could use it. `npm start` provides one if none is named.
+ * Asks for the database until the services could use it. Without an answer in a checkout, `npm
+ * start` provides the database.
  */
 export async function settleDatabase(answers: Answers, place: SiteFiles): Promise<SettledDatabase> {
   if (place.isCheckout && knownAnswer(answers, 'DATABASE_URL') === undefined)
@@ -71,7 +72,7 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
   return owner.ok ? { ...settled, ownerUrl } : failed('schema', owner.what, owner.remedy)
 }
 
-/** Migrates the schema to this release if needed. */
+/** Migrates the schema of the database to this release if needed. */
 export async function applySchema({ ownerUrl, missing }: SettledDatabase, isDryRun: boolean): Promise<StepRow> {
   if (ownerUrl === null || missing === 0) return row('schema', 'there', 'the database has the schema of this release')
   if (isDryRun) return row('schema', 'would be made', `${missing} migrations`)
@@ -83,7 +84,7 @@ export async function applySchema({ ownerUrl, missing }: SettledDatabase, isDryR
   }
 }
 
-/** Returns the settings for Temporal in this run. */
+/** Returns all settings for Temporal that setup knows. */
 function temporalOf(answers: Answers): Record<string, string> {
   const names = new Set([
     ...Object.keys(answers.kept),
@@ -101,7 +102,7 @@ function temporalOf(answers: Answers): Record<string, string> {
 
 type SettledTemporal = { row: StepRow; settings: Record<string, string>; isGiven: boolean }
 
-/** Asks for Temporal until it responds for its namespace. Changes nothing there. */
+/** Asks for Temporal until it responds for its namespace. Changes nothing in Temporal. */
 export async function settleTemporal(answers: Answers, place: SiteFiles, site?: string): Promise<SettledTemporal> {
   const isGiven = Object.keys(temporalOf(answers)).length > 0
   if (place.isCheckout && !isGiven) return { row: ownOf('Temporal', place), settings: {}, isGiven: false }
@@ -116,7 +117,7 @@ export async function settleTemporal(answers: Answers, place: SiteFiles, site?: 
   }
 }
 
-/** Creates the search attributes and the Schedule if they are missing. */
+/** Creates Temporal's search attributes and the Schedule if they are missing. */
 export async function applyTemporal(answers: Answers, { settings }: SettledTemporal, site?: string): Promise<StepRow> {
   return (await setUpAt(settings, answers, { isDryRun: false, site })).row
 }

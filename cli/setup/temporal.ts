@@ -30,8 +30,8 @@ export function addTemporalCommand(parent: CliCommand): void {
 
 async function runSetup(isDryRun: boolean): Promise<SetupRow[]> {
   const config = readConfig()
-  // Creates the Schedule as running unless the agent is off here, because a worker would assume
-  // that a person paused it.
+  // Creates a running Schedule unless AGENT_ENABLED turns the agent off here. A worker would take a
+  // paused Schedule for the decision of a person.
   const enabled = !process.env.AGENT_ENABLED || config.AGENT_ENABLED
   const schedule = { taskQueue: 'nightshift', intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled }
   try {

@@ -11,7 +11,7 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter, readIncident }
 import { printNote } from '../ui/terminal.ts'
 import { row, type StepRow } from './steps.ts'
 
-/** The alert is marked as a test, in its name, its text and a label for filters. */
+/** Marks the alert as a test, in its name, its text and a label for filters. */
 const alertName = 'NightshiftSetupTest'
 const alertType = 'nightshift_setup_test'
 const summary = 'A test alert of setup; nothing is wrong, and nothing has to be repaired'
@@ -20,16 +20,16 @@ const posted = z.looseObject({
   alerts: z.array(z.looseObject({ incidentId: z.string().nullable(), outcome: ingestOutcome })),
 })
 
-/** `api` reads and closes as an admin. `sender` delivers as a sender of alerts does. */
+/** `api` reads and closes incidents as an admin. `sender` sends alerts as a sender does. */
 type Trial = { api: ApiClient; sender: ApiClient; publicUrl: string; waitMs: number; isQuiet: boolean }
 
-/** The alert was accepted, but opened no incident. */
+/** Thrown if the alert was accepted, but opened no incident. */
 class NotOpened extends Error {}
 
 /**
- * Posts one test alert, follows its incident until the investigation ends or clearly does not
- * begin, and closes it as not a fault. Shows the test of an earlier run instead, unless `isAgain`
- * is set.
+ * Posts one test alert and follows its incident, until the investigation ends or clearly does not
+ * begin. Closes the incident as not a fault. Shows the incident of an earlier test alert instead,
+ * unless `isAgain` is set.
  */
 export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }): Promise<StepRow> {
   const { api } = trial
@@ -108,7 +108,7 @@ async function follow(trial: Trial, id: string): Promise<StepRow> {
 
 const lateRemedy = 'The incident did not end in time. See "nightshift doctor", or give more time with --wait.'
 
-/** Whether the API reports that no worker runs. False also if this is unknown. */
+/** Whether the API reports a failed worker. False also if the API reports no worker. */
 async function hasNoWorker(api: ApiClient): Promise<boolean> {
   const { data } = parts.safeParse(await api.get('/api/v1/status'))
   return data?.parts.some(({ name, status }) => name === 'worker' && status === 'failed') ?? false
@@ -152,7 +152,7 @@ async function close(
   )
 }
 
-/** Ends the trial alert: sends its end as the sender of the alert would. */
+/** Ends the test alert: sends its end as the sender of the alert would. */
 async function endAlert({ api, sender }: Trial, id: string): Promise<void> {
   const around = z
     .looseObject({ alerts: z.array(z.looseObject({ labels: z.record(z.string(), z.string()) })) })

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { print, printNote } from './terminal.ts'
 
 /**
- * Opens a page in the person's browser: the one in BROWSER, or else that of the desktop. Prints the
- * address if no browser can be opened, for example over SSH.
+ * Opens a page in the person's browser: the browser in BROWSER, or else the browser of the desktop.
+ * Prints the address if no browser can be opened, for example over SSH.
  */
 export async function openPage(url: string): Promise<void> {
   const opener = findOpener()

@@ -43,7 +43,7 @@ const stateStyles: Record<Severity | IncidentStatus | ApprovalStatus | Risk, Sty
   high: ['bold', 'red'],
 }
 
-/** Colours the word of a state. */
+/** Colours a word as the state `state`, by default the name of the state. */
 export function paintState(state: keyof typeof stateStyles, word: string = state): string {
   return paint(stateStyles[state] ?? 'reset', word)
 }
@@ -55,9 +55,9 @@ const minReadableWidth = 40
 const minIdLetters = 8
 
 /**
- * Shortens the ids of a list at a terminal: eight letters, or as many as distinguish its rows,
- * without a common prefix. A person may type them in this form (complete-ids.ts). A pipe gets
- * complete ids.
+ * Shortens the ids of a list at a terminal: eight letters, or as many as distinguish its ids,
+ * without a prefix that all ids share. Commands accept these short ids (complete-ids.ts). A pipe
+ * gets complete ids.
  */
 export function shortenIds(ids: readonly string[]): (id: string) => string {
   if (!process.stdout.isTTY) return inert
@@ -74,8 +74,8 @@ export function shortenIds(ids: readonly string[]): (id: string) => string {
 type Columns<T> = Record<string, (each: T) => string>
 
 /**
- * Prints items as JSON if requested. Without items it prints `none`, if given. Otherwise it prints
- * a table whose last column may be cut. `remark` is on a separate line at a terminal, and in
+ * Prints items as JSON if requested. Without items, prints the text `none`, if given. Otherwise
+ * prints a table whose last column may be cut. `remark` is on a separate line at a terminal, and in
  * brackets in a pipe.
  */
 export function printList<T>(
@@ -96,8 +96,8 @@ export function printList<T>(
 
 /**
  * Formats rows in columns that fit the terminal. Cells must be inert. Column number `flexible` is
- * cut to fit. A last column that is too narrow to read, and a remark, are written below each row.
- * Other columns are as wide as their widest cell. Without a terminal no cell is cut.
+ * cut to fit, and every other column is as wide as its widest cell. A last column that is too
+ * narrow to read, and a remark, are written below each row. Without a terminal no cell is cut.
  */
 export function formatTable(head: string[], rows: string[][], flexible: number, remarks: string[] = []): string {
   if (!process.stdout.isTTY) {

@@ -27,8 +27,8 @@ export function inert(text: string, options: { lines?: boolean } = {}): string {
 }
 
 /**
- * Makes a complete output harmless before it is written, in case a part was not. Keeps the colours
- * of `paint`.
+ * Makes a complete output harmless before it is written, in case a part of it was not made harmless
+ * before. Keeps the colours of `paint`.
  */
 function inertOutput(text: string): string {
   return text
@@ -53,7 +53,7 @@ const unsafeButLayout = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u00
 /** The sequences that `paint` writes: weight and colour of letters. No sequence hides a letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is about such sequences
 const paintSequences = /(\u001b\[(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])m)/
-// Leaves out C0 characters, because JSON.stringify escapes them, and its line breaks must stay.
+// Leaves out characters below U+0020: JSON.stringify escapes them, and its line breaks stay.
 const unsafeInJson = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
@@ -89,8 +89,8 @@ export function paint(style: Style, text: string): string {
 let foot = ''
 
 /**
- * Shows a line below all others, which replaces the former one. Null removes it. Does nothing if
- * stdout is not a terminal.
+ * Shows a line below all other lines, instead of the former line there. Null removes the line. Does
+ * nothing if stdout is not a terminal.
  */
 export function showFoot(line: string | null): void {
   if (!process.stdout.isTTY) return

@@ -18,16 +18,14 @@ import {
 export type MailMessage = {
   subject: string
   messageId: string
-  /** The id of the first mail of the thread; null if this mail is the first. */
+  /** The id of the first mail of the thread; null if this mail begins or has no thread. */
   inReplyTo: string | null
   text: string
   html: string
   isUrgent: boolean
 }
 
-/**
- * The place of a mail. `isFirst`: whether it is the destination's first mail about this incident.
- */
+/** The place of a mail. `isFirst`: true for the destination's first mail about this incident. */
 type MailPlace = { deliveryId: string; destination: string; domain: string; isFirst: boolean }
 
 const maxSubjectChars = 150
@@ -43,7 +41,7 @@ export function renderMail(
   const startsThread = isFirst && !isApart
   const title = isApart ? headingOf(notification) : incident.title
   return {
-    // The subject stays the same in a thread, because some mail programs would otherwise begin
+    // Keeps the subject the same in a thread, because some mail programs would otherwise begin
     // another thread.
     subject: `[Nightshift] ${inertText(title, maxSubjectChars)}`,
     messageId: startsThread ? root : `<${deliveryId}.${destination}@${domain}>`,

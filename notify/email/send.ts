@@ -6,7 +6,7 @@ import { version } from '../../domain/version.ts'
 import type { MailMessage } from './message.ts'
 
 /**
- * Milliseconds until the next attempt at a server that temporarily refuses. Greylisting needs
+ * Milliseconds until the next attempt at a mail server that temporarily refuses. Greylisting needs
  * minutes and several attempts.
  */
 const patienceMs = 60_000
@@ -52,8 +52,8 @@ function headersOf(isUrgent: boolean): Record<string, string> {
 }
 
 /**
- * Removes the sender's own values from the response, because servers often repeat the login and the
- * recipient.
+ * Removes password, login and recipients from the response of the mail server, because servers
+ * often repeat the login and the recipient.
  */
 function withoutOwn(said: string, own: readonly (string | null)[]): string {
   return own.reduce<string>((text, word) => (word ? text.replaceAll(word, '…') : text), said)

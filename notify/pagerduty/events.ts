@@ -5,9 +5,7 @@ import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, resour
 
 /** PagerDuty's Events API v2: https://developer.pagerduty.com/docs/events-api-v2-overview */
 
-/**
- * Limits of PagerDuty. A whole event may have 512 KB; the texts that are cut here stay far below.
- */
+/** Limits of PagerDuty. A whole event may have 512 kB. Its texts are cut to far less. */
 export const pagerdutyLimits = { summary: 1_024, dedupKey: 255, event: 512_000 } as const
 
 const maxSourceChars = 255
@@ -24,8 +22,8 @@ const actions: Partial<Record<Trigger, EventAction>> = {
 /**
  * Builds the event for a notification. The key is the id of the incident, so that all events of an
  * incident are one alert in PagerDuty. A message about several incidents has a separate key, so
- * that the end of one incident does not resolve it. The message that a vital part of Nightshift is
- * back resolves the alert about its loss.
+ * that the end of one incident does not resolve its alert. The message that a vital part of
+ * Nightshift is back resolves the alert about the loss of this part.
  */
 export function renderEvent(
   notification: Notification,
@@ -40,7 +38,8 @@ export function renderEvent(
 }
 
 /**
- * Returns the same key for the loss and the return of a vital part: the title without its ending.
+ * Returns one key for the loss and the return of a vital part: the title without ` is lost` or ` is
+ * back`.
  */
 function keyOfDuty(title: string): string {
   return title.replace(/ is (lost|back)$/, '')
@@ -106,8 +105,8 @@ function toPayload(notification: Notification) {
 }
 
 /**
- * Returns the severity for PagerDuty. A service that notifies by severity may do so only for
- * `critical` and `error`, so an event that should wake somebody is at least `error`.
+ * Returns the severity for PagerDuty. A service in PagerDuty may wake people only for `critical`
+ * and `error`, so an event that should wake somebody is at least `error`.
  */
 function toSeverity({ incident: { severity }, page }: Notification): 'critical' | 'error' | 'warning' | 'info' {
   return page && severity !== 'critical' ? 'error' : severity

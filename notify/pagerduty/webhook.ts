@@ -8,8 +8,8 @@ import { inertText } from '../../domain/inert-text.ts'
  */
 
 /**
- * Whether the secret signed the body. One valid signature of several is enough, because there are
- * several while the secret is being changed. Compares in constant time.
+ * Whether the secret signed the body. One valid signature is enough, because a request has several
+ * while the secret is being changed. Compares in constant time.
  */
 export function isSigned(secret: string, header: string | undefined, body: Uint8Array): boolean {
   const expected = Buffer.from(sha256(`v1=${createHmac('sha256', secret).update(body).digest('hex')}`))
@@ -35,11 +35,11 @@ const envelope = z.looseObject({
   }),
 })
 
-/** An action in PagerDuty on an incident that has our key. */
+/** An action in PagerDuty on an incident that Nightshift reported. */
 export type PagerdutyAct = {
   eventId: string
   act: 'acknowledged' | 'resolved'
-  /** Our id of the incident, as we sent it in the key. */
+  /** Nightshift's id of the incident, which PagerDuty has as the key. */
   incidentId: string
   occurredAt: string
   /** The person or program that acted, as PagerDuty names it. */
@@ -51,7 +51,7 @@ const acts: Record<string, PagerdutyAct['act']> = {
   'incident.resolved': 'resolved',
 }
 
-/** Reads a request body as an action, or returns why there is none. Null if it is not an event. */
+/** Reads an action from a request body, or returns why it is ignored. Null without an event. */
 export function readWebhook(bytes: Uint8Array): { act: PagerdutyAct } | { ignored: string } | null {
   const parsed = envelope.safeParse(toJson(bytes))
   if (!parsed.success) return null

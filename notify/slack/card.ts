@@ -36,13 +36,13 @@ type Root = {
   approvals: readonly Approval[]
   /** The address of the incident's page. */
   url: string
-  /** Returns the value of a button. */
+  /** Returns the value of the button for an action. */
   buttons: ButtonValue
 }
 
 /**
- * Renders the first message of an incident's thread: its current state, the findings, the owner,
- * and the decisions.
+ * Renders the first message of an incident's thread: the state of the incident, the findings, the
+ * decisions, and buttons for the owner.
  */
 export function renderRoot({ incident, report, approvals, url, buttons }: Root): SlackMessage {
   const heading = `${capitalize(incident.severity)}: ${incident.title}`
@@ -76,7 +76,8 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
 }
 
 /**
- * Returns the report as text without its first line, which is already the heading of the message.
+ * Returns the report as text without its first line, because the message already has this line as
+ * its heading.
  */
 function withoutName(report: EscalationReport): string {
   return reportText({ ...report, name: '' })
@@ -94,17 +95,15 @@ const button = (value: ButtonValue, action: IncidentPress, word: string) => ({
   text: plainText(word, slackLimits.buttonText),
 })
 
-/**
- * Returns the Take button while the incident can be taken, and Give back while somebody owns it.
- */
+/** Returns the button Take while the incident can be taken, or Give back while somebody owns it. */
 function ownerButtons({ status, owner }: Incident, value: ButtonValue): object[] {
   if (owner) return [button(value, 'give_back', 'Give back')]
   return (incidentActions.take as IncidentStatus[]).includes(status) ? [button(value, 'take', 'Take')] : []
 }
 
 /**
- * Returns buttons that grade the cause with one press, once an incident that was investigated is
- * closed.
+ * Returns buttons that grade the cause with one press. Empty unless the incident was investigated
+ * and is closed.
  */
 function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): object[] {
   if (!closedStatuses.includes(status) || attempt === 0 || ungradedTypes.includes(type)) return []
@@ -117,8 +116,8 @@ function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): 
 
 const maxArgumentChars = 2_900
 /**
- * Maximum number of characters of a card's section. Sections that matter most for a decision get
- * more.
+ * Maximum number of characters of some sections of a card. Sections that matter most for a decision
+ * get more characters.
  */
 const maxSectionChars: Partial<Record<CardSection['name'], number>> = { reason: 1_800, against: 1_500 }
 const maxOtherChars = 500
@@ -138,24 +137,23 @@ const headings: Record<ApprovalStatus, string> = {
 }
 
 /**
- * The reasons for a question, from the rows of the run: the statement about the cause, and the
+ * The reasons for an approval, from the rows of the run: the statement about the cause, and the
  * newest findings as sentences, oldest first.
  */
 export type CardGrounds = {
   cause: string | null
   evidence: readonly Evidence[]
   /**
-   * How many further calls of the same turn wait for approval. Each call is asked about here in
-   * turn.
+   * How many further calls of the same turn wait for approval. Slack asks about one call at a time.
    */
   alsoAsked?: number
 }
 
 /**
- * Renders a question, its parts in order, and the decision. The card has the buttons Approve and
- * Deny only while the question is pending, and never for a `critical` risk. The card also lacks
- * them if Slack cannot show the exact arguments, because nobody should approve a text that was cut
- * or altered. `url`: the page of the question. `button`: the value of the two buttons.
+ * Renders an approval, its parts in order, and the decision. The card has the buttons Approve and
+ * Deny only while the approval is pending, and never for `critical` risk. It also has neither
+ * button if Slack cannot show the exact arguments, because nobody should approve a text that was
+ * cut or altered. `url`: the page of the approval. `button`: the value of both buttons.
  */
 export function renderCard(
   approval: Approval,
@@ -168,8 +166,8 @@ export function renderCard(
   const isPending = approval.status === 'pending'
   const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
   const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
-  // Shows no buttons if a person must first state facts about a host, because that is not possible
-  // here.
+  // Shows no buttons if a person must first state facts about a host, which is not possible in
+  // Slack.
   const isSettled = hostsToSay(deathsOfDryRun(approval.dryRun.details)).length === 0
   const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null && isSettled
   return slackMessage(heading.slice(0, 1_000), [
@@ -208,7 +206,7 @@ function targetsOf({ targets }: Approval): string {
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
 }
 
-/** Lists the newest findings as the sentences of their tools, oldest first. */
+/** Lists the newest findings as the tools' own sentences, oldest first. */
 function listFindings(evidence: readonly Evidence[]): object[] {
   const said = evidence.filter(({ what, isSaid }) => what === 'look' && isSaid)
   return said.slice(-maxFindings).map(({ found }) => section(`Found: ${found}`, maxFoundChars))
@@ -221,7 +219,7 @@ function sectionOfCard({ name, title, sentences }: CardSection): object {
   return sectionOfLines(`${title}: ${sentences.map(oneLine).join('\n• ')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
-/** Shows the beginning of the dry run. The page of the question shows the whole dry run. */
+/** Shows the beginning of the dry run. The page of the approval shows the whole dry run. */
 function rehearsed({ dryRun }: Approval): object[] {
   const found = parseRehearsal(dryRun.details)?.lines ?? []
   const lines = found.slice(0, maxRehearsedLines)
@@ -245,7 +243,7 @@ function approve(approval: Approval, value: string): object {
     text: plainText('Approve', slackLimits.buttonText),
     action_id: 'approve',
     value,
-    // Asks for a confirmation, as everywhere, because a single touch on a phone is not a decision.
+    // Asks for a confirmation, because a single touch on a phone is not a decision.
     confirm: {
       title: plainText('Let this run?', slackLimits.confirmTitle),
       text: question,

@@ -3,7 +3,7 @@ import { HttpError, request, retryAfterMs } from '../../clients/http.ts'
 
 export type SlackSettings = {
   botToken: string
-  /** The secret that verifies the requests of Slack and makes the nonces of our buttons. */
+  /** The secret that verifies Slack's requests and makes the nonces of Nightshift's buttons. */
   signingSecret: string
   /** The id or name of the channel. Slack's responses contain the id. */
   channel: string
@@ -14,9 +14,9 @@ export type SlackSettings = {
 export type SlackMethod = 'chat.postMessage' | 'chat.update' | 'chat.postEphemeral' | 'views.open'
 
 /**
- * `error`: the code of Slack (`ratelimited`, `channel_not_found`), `http_<status>`,
- * `invalid_answer`, or the code of an HttpError. After an HttpError the call may have been executed
- * nevertheless.
+ * The response of Slack. `error`: Slack's code (`ratelimited`, `channel_not_found`),
+ * `http_<status>`, `invalid_answer`, or the code of an HttpError. After an HttpError, Slack may
+ * still have executed the call.
  */
 type SlackAnswer =
   | { ok: true; status: number; channel: string | null; ts: string | null }
@@ -24,7 +24,7 @@ type SlackAnswer =
 
 export type SlackClient = {
   settings: SlackSettings
-  /** Makes one call. Never repeats it and never throws. The result contains no token or address. */
+  /** Makes one call, once. Never throws. The result contains no token and no address. */
   call(method: SlackMethod, body: object, options?: { timeoutMs?: number }): Promise<SlackAnswer>
 }
 
@@ -36,8 +36,8 @@ const answered = z.object({
 })
 
 /**
- * Calls the Web API of Slack through our HTTP client. A call is one attempt: a row of the outbox,
- * which any worker can take, decides how often and when to repeat it.
+ * Makes a client for Slack's Web API. A call is one attempt: a row of the outbox decides how often
+ * and when to repeat the call, and any worker can take the row.
  */
 export function createSlackClient(settings: SlackSettings): SlackClient {
   return {
@@ -54,7 +54,7 @@ export function createSlackClient(settings: SlackSettings): SlackClient {
           },
           body: JSON.stringify(body),
           timeoutMs,
-          // Allows for the whole message, which Slack returns.
+          // Allows for the whole message, because Slack returns it.
           maxBytes: 256_000,
           allow: 'private',
         })
@@ -87,9 +87,9 @@ function jsonOf(body: Uint8Array): unknown {
 }
 
 /**
- * The meaning of Slack's response for a delivery. `wait`: Slack was busy, and this does not count
- * as an attempt. `gone`: the message to change or to reply to no longer exists, and a new message
- * replaces it.
+ * The meaning of Slack's response for a delivery. `wait`: Slack was busy, and the call does not
+ * count as an attempt. `gone`: the message to change or to reply to no longer exists, and a new
+ * message replaces it.
  */
 export type SlackOutcome =
   | { outcome: 'sent'; status: number; place: { channel: string; ts: string } | null }
@@ -100,8 +100,8 @@ export type SlackOutcome =
 const words = (text: string) => text.trim().split(/\s+/)
 
 /**
- * Errors that people or Slack may fix in the meantime: a bot is invited, a channel is created,
- * Slack recovers.
+ * Errors that people or Slack may correct before the next attempt: a bot is invited, a channel is
+ * created, Slack recovers.
  */
 const passing = words(`
   channel_not_found not_in_channel internal_error fatal_error service_unavailable request_timeout team_added_to_org
@@ -122,8 +122,8 @@ const meanings = new Map<string, 'retry' | 'drop' | 'gone'>([
 ])
 
 /**
- * Returns the meaning of a response. An unknown error is retried: the number of retries is limited,
- * but a dropped message is lost.
+ * Returns the meaning of a response. An unknown error is retried, because a dropped message is
+ * lost. The number of retries is limited.
  */
 export function slackOutcome(answer: SlackAnswer): SlackOutcome {
   const { status } = answer

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 
 /**
- * Seconds by which Slack's clock and ours may differ. An older request may be a replay, and a
- * request from the future may be prepared for a replay.
+ * Seconds by which Slack's clock and this machine's clock may differ. An older request may be a
+ * replay, and a request from the future may be prepared for a replay.
  */
 const toleranceSeconds = 300
 
@@ -18,8 +18,8 @@ export function signatureOf(secret: string, timestamp: string, body: Uint8Array 
 type SignedRequest = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
 
 /**
- * Verifies a signature. `stale`: a valid signature, but too old or too new. Compares in constant
- * time, before the body is parsed.
+ * Verifies a request's signature. `stale`: a valid signature of a request that is too old or too
+ * new. Compares in constant time, before the body is parsed.
  */
 export function judgeSignature(secret: string, signed: SignedRequest, nowMs: number): 'good' | 'forged' | 'stale' {
   const { timestamp, signature, body } = signed
@@ -33,23 +33,23 @@ export function judgeSignature(secret: string, signed: SignedRequest, nowMs: num
 type Asked = { id: string; actionDigest: string }
 
 /**
- * Builds the value of a button: the id of its approval, and a nonce that only we can make for this
- * approval and the action shown. The value gives no permission, because the rights of the person
- * who presses it are checked.
+ * Builds the value of a button: the id of its approval, and a nonce that only Nightshift can make
+ * for this approval and the action shown. The value gives no permission: the rights of the person
+ * who presses the button are checked.
  */
 export function buttonValue(secret: string, approval: Asked): string {
   return `${approval.id}.${nonceOf(secret, approval)}`
 }
 
 /**
- * Returns the id of the approval from the value of a button; null if the form of the value shows
- * that it is not ours.
+ * Returns the id of the approval from the value of a button; null if the value does not have the
+ * form of Nightshift's buttons.
  */
 export function approvalOfButton(value: string): string | null {
   return /^(apr_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
 }
 
-/** Whether we made this button for exactly this approval and action. */
+/** Whether Nightshift made this button for exactly this approval and action. */
 export function isButtonOf(secret: string, approval: Asked, value: string): boolean {
   const [expected, given] = [Buffer.from(buttonValue(secret, approval)), Buffer.from(value)]
   return given.length === expected.length && timingSafeEqual(given, expected)
@@ -61,7 +61,7 @@ function nonceOf(secret: string, { id, actionDigest }: Asked): string {
 
 /**
  * Builds the value of an incident's button: the id of the incident, the attempt if the button
- * grades a cause, and a nonce that only we can make for this incident, attempt and button.
+ * grades a cause, and a nonce that only Nightshift can make for this incident, attempt and button.
  */
 export function incidentButton(secret: string, { id, attempt }: AskedIncident, action: IncidentPress): string {
   const of = attempt !== null && isAboutCause(action) ? `${id}.${attempt}` : id
@@ -76,21 +76,21 @@ const incidentPresses = ['take', 'give_back', 'cause_right', 'cause_partly', 'ca
 export type IncidentPress = (typeof incidentPresses)[number]
 
 /**
- * Returns the incident and the attempt from the value of a button; null if the form of the value is
- * not ours.
+ * Returns the incident and the attempt from the value of a button; null if the value does not have
+ * the form of Nightshift's buttons.
  */
 export function incidentOfButton(value: string): AskedIncident | null {
   const [, id, attempt] = /^(inc_[0-9a-z]{1,60})(?:\.(\d{1,6}))?\.[A-Za-z0-9_-]{43}$/.exec(value) ?? []
   return id === undefined ? null : { id, attempt: attempt === undefined ? null : Number(attempt) }
 }
 
-/** Whether we made this button for this incident and action. */
+/** Whether Nightshift made this button for this incident and action. */
 export function isIncidentButton(secret: string, asked: AskedIncident, action: IncidentPress, value: string): boolean {
   const [expected, given] = [Buffer.from(incidentButton(secret, asked, action)), Buffer.from(value)]
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** The place to reply: the channel, and the thread if there is one. */
+/** The place for a reply: the channel, and the thread if the message was in one. */
 export type SlackSpot = { channel: string; thread: string | null }
 
 export type Press = {
@@ -111,7 +111,7 @@ export type SlackDenial = {
   spot: SlackSpot
 }
 
-/** A button with which a person takes an incident, gives it back, or grades its cause. */
+/** The press of a button that takes an incident, gives it back, or grades its cause. */
 export type OwnerPress = {
   kind: 'owner'
   user: string
@@ -120,7 +120,7 @@ export type OwnerPress = {
   spot: SlackSpot
 }
 
-/** `other`: a link that was opened, or something unknown. Such an interaction needs no action. */
+/** `other`: a link that was opened, or an unknown interaction, which needs no action. */
 type Interaction = Press | SlackDenial | OwnerPress | { kind: 'other' }
 
 const id = z.string().regex(/^[A-Z0-9]{1,40}$/)
@@ -141,7 +141,7 @@ const owned = pressed.extend({
   actions: z.tuple([z.object({ action_id: z.enum(incidentPresses), value: button })]),
 })
 
-/** Data that the modal keeps between the press of the button and the text. */
+/** Data that the modal for a denial keeps from the press of Deny until it is submitted. */
 export const denialMetadata = z.object({ button, channel: id, thread: timestamp.nullable() })
 
 const submitted = z.object({
@@ -194,7 +194,7 @@ export function readInteraction(body: string): Interaction {
 
 /**
  * An event of Slack. `message`: a message of a member in a thread; its `eventId` is the same when
- * Slack repeats the event. `challenge`: Slack checks whether the address is ours.
+ * Slack repeats the event. `challenge`: Slack checks whether the address belongs to this app.
  */
 export type SlackEvent =
   | { kind: 'challenge'; challenge: string }
@@ -203,7 +203,7 @@ export type SlackEvent =
 
 const challenged = z.object({ type: z.literal('url_verification'), challenge: z.string().max(1_000) })
 
-/** A message written by a person. Messages of programs and edits have a `bot_id` or a `subtype`. */
+/** A message that a person wrote. Messages of programs and edits have a `bot_id` or a `subtype`. */
 const written = z.object({
   type: z.literal('event_callback'),
   event_id: z.string().regex(/^[A-Za-z0-9]{1,64}$/),

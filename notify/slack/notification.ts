@@ -5,8 +5,8 @@ import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, resou
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
 /**
- * Limits of Slack. All blocks together may have about 13,200 characters, a limit that is not
- * documented.
+ * Limits of Slack. All blocks of a message together may have about 13,200 characters, which Slack
+ * does not document.
  */
 export const slackLimits = {
   header: 150,
@@ -25,13 +25,13 @@ export function plainText(text: string, maxChars: number, as?: { lines: boolean 
   return { type: 'plain_text', text: fallbackText(text, maxChars, as) || '-', emoji: false }
 }
 
-/** Escapes text for the one place in which Slack reads formatting: the text of a notification. */
+/** Escapes text for Slack, such as the text of a notification, in which Slack reads formatting. */
 export function fallbackText(text: string, maxChars: number, as?: { lines: boolean }): string {
   return escapeText(inertText(text, maxChars, as), maxChars)
 }
 
 /**
- * Returns the text if all of it is shown unchanged within `maxChars`: not cut, and no character
+ * Returns the text if Slack shows it unchanged within `maxChars`: not cut, and no character
  * replaced. Null if the visible text would differ.
  */
 export function exactText(text: string, maxChars: number): PlainText | null {
@@ -44,8 +44,8 @@ export function exactText(text: string, maxChars: number): PlainText | null {
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
 /**
- * Escapes `&`, `<` and `>` for Slack, and breaks words that would notify everybody. Never cuts
- * within an entity.
+ * Escapes `&`, `<` and `>` for Slack, and breaks up words such as `@here` that would notify
+ * everybody. Never cuts within an entity.
  */
 function escapeText(text: string, maxChars: number): string {
   let escaped = ''
@@ -70,15 +70,15 @@ export function isLink(url: string): boolean {
 const maxFieldChars = 300
 const maxLineChars = 300
 /**
- * Characters of one section of a question, so that all sections stay within Slack's limit for a
+ * Characters of one section of an approval, so that all sections stay within Slack's limit for a
  * message.
  */
 const maxPartChars = 1_200
 
-/** A message in the form of Slack, for webhooks and API methods alike. */
+/** A message in the form that Slack's webhooks and API methods accept. */
 export type SlackMessage = { text: string; blocks: object[] } & typeof unread
 
-/** Options that make Slack find no formatting, names or pages in our text. */
+/** Options that make Slack find no formatting, names or pages in a message. */
 const unread = { mrkdwn: false, link_names: false, unfurl_links: false, unfurl_media: false } as const
 
 export function slackMessage(text: string, blocks: object[]): SlackMessage {
@@ -86,9 +86,10 @@ export function slackMessage(text: string, blocks: object[]): SlackMessage {
 }
 
 /**
- * Renders Block Kit for an incoming webhook. Untrusted text is in `plain_text` elements, in which
- * Slack reads no formatting, link or mention. The fallback `text`, in which Slack does read
- * formatting, is escaped. There is no signature, because the address is the credential.
+ * Renders a message in Slack's Block Kit for an incoming webhook. Untrusted text is in `plain_text`
+ * elements, in which Slack reads no formatting, link or mention. The fallback `text`, in which
+ * Slack does read formatting, is escaped. The message is not signed, because the address of the
+ * webhook is the credential.
  */
 export function renderSlack(notification: Notification, _options: RenderOptions): RenderedMessage {
   return {

@@ -9,15 +9,15 @@ import { renderNotification, type SlackMessage } from './notification.ts'
 
 type StepPlace = { channel: string; ts: string }
 
-/** The current state when it is the turn of a delivery. */
+/** The current state of the incident when a delivery is due. */
 type SlackSituation = {
   incident: Incident
   report: EscalationReport | null
   approvals: readonly Approval[]
   thread: { posted: boolean; place: StepPlace | null }
-  /** The message with the approval of this delivery, if there is one. */
+  /** The message with the approval of this delivery. Null if Slack never got one. */
   card: { place: StepPlace | null } | null
-  /** The reasons for that approval. */
+  /** The reasons for the approval of this delivery. */
   grounds: CardGrounds
 }
 
@@ -28,8 +28,8 @@ export type SlackTask =
   | { kind: 'card'; approval: Approval }
 
 /**
- * The next call of a delivery. `shows`: which message it posts or changes. `more`: whether the
- * delivery needs a further call.
+ * The next call of a delivery. `shows`: which kind of message the call posts or changes. `more`:
+ * true if the delivery needs a further call.
  */
 export type SlackStep = {
   method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
@@ -46,9 +46,9 @@ export type SlackAddresses = {
 }
 
 /**
- * Returns the one next call, or why there is none. Has no side effect. Uses the current state of
- * the rows, so that a repeated or late delivery finds that the work is finished and never asks for
- * an approval that is already decided.
+ * Returns the next call of a delivery, or why the delivery needs none. Has no side effect. Uses the
+ * current state, so that a repeated or late delivery finds the work finished and never asks for an
+ * approval that is already decided.
  */
 export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresses): SlackStep | { nothing: string } {
   const root = at.thread.place
@@ -74,8 +74,8 @@ function tell(
 ): SlackStep | { nothing: string } {
   const root = at.thread.place
   if (approval && approval.status !== 'pending') return { nothing: `the approval is ${approval.status} already` }
-  // Posts a message about several incidents in the channel, because few people read the thread of
-  // one of them.
+  // Posts a message about several incidents in the channel, because few people read the thread of a
+  // single incident.
   if (apart.has(notification.trigger)) return post(to, notification)
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
@@ -86,13 +86,13 @@ function tell(
   return reply(root, renderNotification(notification), 'reply', isUrgent)
 }
 
-/** Triggers whose messages are posted in the channel itself. */
+/** Triggers whose messages are posted in the channel, outside of threads. */
 const apart = new Set<Notification['trigger']>([
   ...(['digest', 'spared', 'morning', 'hand_over', 'notice', 'late', 'undelivered', 'duty'] as const),
 ])
 /** Triggers that the first message of a thread already covers. */
 const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
-/** Triggers whose replies also show in the channel, to wake somebody. */
+/** Triggers whose replies in a thread also show in the channel, to wake somebody. */
 const broadcast = new Set<Notification['trigger']>(['escalated', 'reopened', 'reminder', 'owner'])
 
 function post({ channel }: SlackAddresses, notification: Notification): SlackStep {

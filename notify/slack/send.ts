@@ -20,8 +20,8 @@ import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from '
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
 /**
- * Seconds to wait before further attempts: 45 minutes in all, which is longer than most outages and
- * approvals.
+ * Seconds to wait before each further attempt: 42 minutes in all, which is longer than most outages
+ * and approvals.
  */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
@@ -64,7 +64,7 @@ export function startSlack(
 
 type Telling = { db: Db; log: Logger; client: SlackClient; site: MessageSite; signal: AbortSignal }
 
-/** Makes one call for the next due delivery. False if nothing is due. */
+/** Makes one call to Slack for the next due delivery. False if no delivery is due. */
 async function tellNext({ db, log, client, site, signal }: Telling, { paceSeconds }: Pace): Promise<boolean> {
   const lease = await leaseSlackChannel(db)
   if (!lease) return false
@@ -111,7 +111,7 @@ async function next(
   try {
     return planSlack(task, { ...view, card, grounds }, to)
   } catch (error) {
-    // Skips a message that cannot be rendered, so that it does not block the others.
+    // Skips a message that cannot be rendered, so that it does not block later messages.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
     return { nothing: 'the message could not be written' }
   }
@@ -137,8 +137,8 @@ function getTask({ destination, notification: stored }: DueDelivery, view: Slack
 }
 
 /**
- * Stores the result of a call: the place of the message, and whether this delivery needs more
- * calls.
+ * Stores the result of a call to Slack: the place of the message, and whether this delivery needs
+ * more calls.
  */
 async function recordOutcome(
   trx: Trx,
@@ -149,8 +149,8 @@ async function recordOutcome(
   switch (outcome.outcome) {
     case 'sent':
       if (step.method === 'chat.postMessage') {
-        // Drops the delivery: the message is posted but cannot be found again, and posting it once
-        // more would not help.
+        // Drops the delivery if Slack does not name the place of the message: it is posted but
+        // cannot be found again, and a second post would not help.
         const unfound = result('dropped', outcome.status, 'Slack accepted the message but did not return its timestamp')
         if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
         await saveMessage(trx, delivery, step, outcome.place)
@@ -160,8 +160,8 @@ async function recordOutcome(
     case 'wait':
       return await postponeDelivery(trx, delivery, outcome.afterMs / 1000)
     case 'gone':
-      // Forgets the missing message: the thread if this was a reply, otherwise the message to
-      // change.
+      // Forgets the message that no longer exists: the thread if the call was a reply, otherwise
+      // the message to change.
       await saveMessage(trx, delivery, { shows: step.method === 'chat.update' ? step.shows : 'root' }, null)
       return await finishDelivery(trx, delivery, result('failed', outcome.status, outcome.reason), attempts)
     case 'drop':

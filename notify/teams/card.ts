@@ -5,21 +5,21 @@ import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, witho
 /** Renders a message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
 
 /**
- * Limits of Teams. Teams refuses a message over 28 KB, and measures more than the bytes that are
- * sent, so the message is kept smaller.
+ * Limits of Teams. Teams refuses a message over 28 KB, and counts more than the bytes that are
+ * sent. `maxBytes` therefore keeps the message smaller.
  */
 export const teamsLimits = { message: 28 * 1_024 } as const
 const maxBytes = 20_000
 /**
- * Lengths of the reason, tried in this order until the message fits. One character may need twelve
- * bytes.
+ * Maximum lengths of the reason, tried in this order until the message fits. One character may need
+ * twelve bytes.
  */
 const reasonChars = [6_000, 3_000, 1_500, 600, 200]
 
 /**
  * Renders a notification as a card. Untrusted text is only in text runs, in which no client reads
- * Markdown. The forms that cards read everywhere (mentions, dates) are broken up. People decide
- * after they follow the link and sign in.
+ * Markdown. Mentions and dates, which cards read everywhere, are broken up. People decide after
+ * they follow the link and sign in.
  */
 export function renderCard(notification: Notification): RenderedMessage {
   let body = ''
@@ -77,7 +77,7 @@ function toCard(notification: Notification, maxReasonChars: number): object {
 
 const maxLines = 40
 
-/** Makes a block for each line, because clients may join the lines of one run. */
+/** Makes a block for each line of a part, because clients may join the lines of one text run. */
 function toLines(part: string, maxChars: number): object[] {
   const lines = inertText(part, maxChars, { lines: true })
     .split('\n')

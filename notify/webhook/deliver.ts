@@ -12,8 +12,8 @@ import { renderSlack } from '../slack/notification.ts'
 import { renderGeneric } from './generic.ts'
 
 /**
- * The renderer of each template. A new template needs a file and a line here; the name of the
- * template is in `webhookTemplates`.
+ * The renderer of each template. A new template needs a file, an entry here, and its name in
+ * `webhookTemplates`.
  */
 const templates: Record<WebhookTemplate, Render> = { generic: renderGeneric, slack: renderSlack }
 
@@ -28,7 +28,7 @@ export async function deliver(
   try {
     rendered = templates[target.template](notification, { deliveryId, now, secret: target.secret })
   } catch {
-    // Drops the message, because an unsigned message would be worse than none.
+    // Drops the message, because an unsigned message would be worse than no message.
     const reason = 'the webhook secret cannot sign: it must be whsec_ and at least 24 bytes in base64'
     return { outcome: 'drop', status: null, reason, responseSnippet: '' }
   }

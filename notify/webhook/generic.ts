@@ -5,8 +5,8 @@ import { isCard } from '../words.ts'
 const maxReasonChars = 4_000
 
 /**
- * Renders a JSON event by Standard Webhooks: `{ type, timestamp, data }`. If there is a secret,
- * signs exactly the bytes that are sent. Texts are not escaped, because they are data here.
+ * Renders a JSON event by Standard Webhooks: `{ type, timestamp, data }`. With a secret, signs
+ * exactly the bytes that are sent. Does not escape texts, because they are data in JSON.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): RenderedMessage {
   const { incident, reason, approval, url, at, headHash, page, alertsFiring, incidents, lines } = notification

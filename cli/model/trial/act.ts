@@ -21,7 +21,7 @@ type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
 export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
   const facts = toolFacts.get(call.tool)
   const isEnding = facts?.effect === 'terminal'
-  // Checks an ending against the state of the world when the log ended.
+  // Adds the alerts and messages up to the log's ending, by which the judge decides on an ending.
   if (isEnding) passWorld(play, play.recording.ending.seq)
   const state = fold(play.rows, play.recording.attempt, play.recording.incident.resource)
   const proposed = keyOfCall(call.tool, call.arguments)
@@ -54,8 +54,8 @@ function inWords({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'argume
 }
 
 /**
- * Finds the call in the log for one of these keys in the current state, with any number of
- * repetitions.
+ * Finds the call in the log that has one of these keys, in the current state. A call that is made
+ * again gets the next result in the log.
  */
 function findInState(play: Play, keys: readonly string[]): LoggedCall | null {
   const state = stateKey(play.made)
@@ -78,8 +78,8 @@ function judgeInPlay(play: Play, state: SafetyState, call: ProposedCall, logged:
 }
 
 /**
- * Records a write that is not in the log and whose effect is unknown. The write counts as possible,
- * and is judged by its arguments.
+ * Returns a preparation for a call that is not in the log. Its targets come from the arguments, and
+ * its effect is unknown.
  */
 function suppose(play: Play, state: SafetyState, { tool, arguments: given }: ProposedCall): Call['prepared'] {
   const facts = toolFacts.get(tool)
@@ -96,8 +96,8 @@ function suppose(play: Play, state: SafetyState, { tool, arguments: given }: Pro
 }
 
 /**
- * Returns the site's permissions from the newest policy decision in the trial run. For a tool, they
- * come from decisions about that tool.
+ * Returns the site's permissions from the newest policy decision that the trial run has passed.
+ * Prefers decisions about the tool.
  */
 function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   const { events, attempt, incident } = play.recording
@@ -118,9 +118,7 @@ function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   return { ...general, alerts: alertsAtEnd(judged, state, play.rows) }
 }
 
-/**
- * Returns the alerts as an ending in the log used them, or else as the rows of the log report them.
- */
+/** Returns the alerts that an ending in the log used, or else the alerts in the rows so far. */
 function alertsAtEnd(
   judged: readonly IncidentEvent<'call_judged'>[],
   state: SafetyState,
@@ -161,7 +159,7 @@ function recordRuling(play: Play, turn: number, call: ProposedCall, ruling: Ruli
   })
 }
 
-/** Records the notes of the model, which cannot be in the log, as the core API would. */
+/** Records a note of the tried model as the core API would, because the log cannot contain it. */
 async function record(play: Play, turn: number, call: ProposedCall, ruling: Ruling): Promise<CallOutcome> {
   const given = ruling.arguments ?? {}
   const { attempt } = play.recording
@@ -206,14 +204,14 @@ function finish(play: Play, turn: number, call: ProposedCall, ruling: Ruling, da
 const copied = new Set<EventKind>(['tool_started', 'tool_finished', 'verification', 'approval_decided'])
 
 /**
- * Returns a key for a call in the current state, because the same write a second time is another
+ * Returns a key for a call in the current state. The same write in another state is another
  * proposal.
  */
 const placeOf = ({ made }: Play, key: string): string => `${stateKey(made)}:${key}`
 
 /**
- * Copies the rows of the log about the call into the trial run, with new numbers, as often as it is
- * called.
+ * Copies the log's rows about a call into the trial run, with new numbers. Copies them again each
+ * time the call is made.
  */
 function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): CallOutcome {
   const at = placeOf(play, logged.key)
@@ -243,7 +241,7 @@ function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: Lo
   return { kind: 'next' }
 }
 
-/** Adds, once per attempt, the reads that code made after this write for the model in the log. */
+/** Adds the reads that code made after this write in the log, once per attempt. */
 function addLooksOfCode(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): void {
   const answer = play.rows.findLast((row) => row.kind === 'model_answered')
   const isLast = answer?.metadata.calls.at(-1)?.id === call.id

@@ -14,8 +14,8 @@ const side = z.object({
   turns: count,
   tokens: count,
   /**
-   * True if the server reported no possible token count. `tokens` is then the minimum for its
-   * bytes.
+   * True if the server reported no plausible token count. Then `tokens` is the least possible count
+   * for the bytes.
    */
   isAssumed: z.boolean().default(false),
 })
@@ -25,20 +25,18 @@ export const trialResult = z.object({
   incidentId: z.string(),
   type: z.string(),
   title: z.string(),
-  /**
-   * Number of the row that ended the incident. If the log has a newer ending, it is played again.
-   */
+  /** Number of the ending's row. If the log has a newer ending, the investigation is repeated. */
   endingSeq: count,
   outcome: z.enum(['comparable', 'not_comparable', 'unanswered']),
-  /** The reason why the two are not compared. Null for a comparison. */
+  /** The reason why the trial run is not compared with the log. Null if it is compared. */
   why: z.string().nullable(),
   log: side,
   trial: side,
   isSameEnding: z.boolean(),
   isSameWrites: z.boolean(),
   /**
-   * Reads that the ending in the log quotes (`of`), and those of them that the tried model quotes
-   * too (`shared`).
+   * `of`: number of reads that the ending in the log quotes. `shared`: number of these reads that
+   * the tried model quotes too.
    */
   quoted: z.object({ shared: count, of: count }),
 })
@@ -96,8 +94,8 @@ function wordOf(ending: Recording['ending'], rows: readonly IncidentEvent[]): st
 }
 
 /**
- * Whether a call closed the incident. The closing call is directly before the row of the ending,
- * unless the core API refused the call later.
+ * Whether a call closed the incident: it is at most 4 rows before the ending. An earlier call was
+ * refused by the core API.
  */
 function isBefore({ seq }: IncidentEvent, ending: IncidentEvent): boolean {
   return seq < ending.seq && ending.seq - seq <= 4
@@ -138,7 +136,7 @@ function quotesOf(given: Record<string, unknown> | null): number[] {
 
 /** Number of comparable incidents that a verdict needs. */
 export const minComparable = 30
-/** The share of equal endings, with 95 % confidence, from which two models count as alike. */
+/** The share of equal results, with 95 % confidence, from which two models count as alike. */
 const alikeShare = 0.8
 
 export type TrialTotals = {
@@ -152,9 +150,7 @@ export type TrialTotals = {
   quoted: { shared: number; of: number }
   turns: { log: number; trial: number }
   tokens: { log: number; trial: number }
-  /**
-   * The models whose tokens are the minimum for their bytes, because the server reported no count.
-   */
+  /** Sides whose `tokens` are the least possible, because a server reported no count. */
   assumed: { log: boolean; trial: boolean }
   /** The verdict. Null below `minComparable`, because a share of few incidents proves nothing. */
   verdict: 'alike' | 'different' | 'undecided' | null

@@ -17,7 +17,7 @@ type TrialOf = { model: string; server: string; protocol: string; site: string }
 
 const head = z.strictObject({ trialOf: z.record(z.string(), z.string()) })
 
-/** Returns the default file of this trial, which is beside the saved tokens of this person. */
+/** Returns the default file for the results of this trial, beside the person's saved tokens. */
 export function trialFile(of: TrialOf): string {
   const name = of.model.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)
   return join(dirname(getTokensFile()), 'trials', `${name}-${sha256(JSON.stringify(of)).slice(0, 12)}.jsonl`)
@@ -36,7 +36,7 @@ export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<st
   if (!existsSync(file)) return begin()
   const [first = '', ...lines] = readFileSync(file, 'utf8').split('\n')
   const known = head.safeParse(parse(first)).data?.trialOf
-  // Does not replace any other file.
+  // Begins again only in a file of a trial, so that `isFresh` replaces no other file.
   if (isFresh && known) return begin()
   if (!known || JSON.stringify(known) !== JSON.stringify(of)) {
     throw new CommandFailed(
@@ -45,7 +45,7 @@ export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<st
     )
   }
   const results = lines.flatMap((line) => trialResult.safeParse(parse(line)).data ?? [])
-  // Rewrites the file, because an incomplete line would spoil the next one.
+  // Writes the file again without incomplete lines, because a result after one could not be read.
   writeFileSync(file, [first, ...results.map((each) => JSON.stringify(each)), ''].join('\n'), { mode: 0o600 })
   return new Map(results.map((each) => [each.incidentId, each]))
 }

@@ -13,10 +13,7 @@ import { addRow, beginPlay, type Play } from './rows.ts'
 
 type TurnOutcome = Awaited<ReturnType<LoopPorts['think']>>
 
-/**
- * The usual number of calls per response. A response in the JSON protocol has one call, and others
- * have several.
- */
+/** The usual number of calls per response. Only in the JSON protocol, a response has one call. */
 const callsUsual = 4
 
 /** The token budget for all trial runs is used up. */
@@ -25,8 +22,8 @@ export class TokensSpent extends Error {
 }
 
 /**
- * Repeats an investigation with the tried model (a trial run), in the product's loop and with its
- * judge: the same first turn, results from the log, no effects. Throws TokensSpent above
+ * Repeats an investigation with the tried model (a trial run). Uses the product's loop and judge,
+ * the same first turn, and results from the log. Has no effects. Throws TokensSpent above
  * `maxTokens`, and any error of `candidate.ask`.
  */
 export async function playAgain(

@@ -6,7 +6,7 @@ import { bodiesToCheck } from '../../../safety/claims/rows.ts'
 import { type ApiClient, ApiProblem } from '../../api.ts'
 import { type ApiIncident, listEventsAfter } from '../../read-api.ts'
 
-/** An investigation from its rows, with every text that a trial run needs to repeat it. */
+/** An investigation in the log, with every text that is needed to repeat it. */
 export type Recording = {
   incident: { id: string; type: string; title: string; resource: ResourceRef | null }
   attempt: number

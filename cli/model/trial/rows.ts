@@ -5,8 +5,8 @@ import type { Recording } from './recording.ts'
 import { type LoggedCall, readCalls } from './world.ts'
 
 /**
- * The outcome of a trial run. `would_write`: the log has no such write. `not_comparable`: the log
- * has no result for a call.
+ * The outcome of a trial run. `would_write`: the log does not contain the proposed write.
+ * `not_comparable`: the log has no result for a call.
  */
 type PlayEnd =
   | { kind: 'ended'; word: string }
@@ -16,21 +16,21 @@ type PlayEnd =
 
 /**
  * A trial run, which repeats an investigation with another model: the rows that the tried model has
- * made so far, and how far the world has advanced.
+ * made, and the row of the log up to which its world has advanced.
  */
 export type Play = {
   recording: Recording
   calls: readonly LoggedCall[]
   rows: IncidentEvent[]
-  /** The number of a row in the log. The world is in the state after this row. */
+  /** Number of a row in the log. The trial run has all alerts and messages up to this row. */
   passedSeq: number
-  /** Writes that were made, by key. */
+  /** Keys of the writes that were made in the trial run. */
   made: Set<string>
-  /** Number of results that each call got, by state and call. */
+  /** Number of results that each call got, by the key of its state and call. */
   asked: Map<string, number>
   /**
-   * Proposed writes that the judge would have run or sent to a person for approval: description by
-   * key.
+   * Descriptions of the proposed writes that the judge would have run or sent to a person for
+   * approval, by key.
    */
   proposed: Map<string, string>
   protocol: 'native' | 'json'
@@ -41,8 +41,8 @@ export type Play = {
 }
 
 /**
- * Returns a trial run before its first turn: the rows of the log up to its context, and the reads
- * that code made for a follower. Pure.
+ * Returns a trial run before its first turn: the log's rows up to the first prompt, and the reads
+ * that code made before the first turn. Pure.
  */
 export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
   const { opening, events } = recording
@@ -54,7 +54,7 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
     made: new Set(),
     asked: new Map(),
     proposed: new Map(),
-    // If tools are only described in the prompt, there are no definitions to send.
+    // Keeps the JSON protocol, because its log has no tool definitions to send.
     protocol: opening.metadata.protocol === 'json' ? 'json' : protocol,
     turns: 0,
     tokens: 0,
@@ -64,8 +64,8 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
 }
 
 /**
- * Whether a row belongs to the reads that code made before the first turn. The model in the log had
- * them, so the tried model gets them too.
+ * Whether a row belongs to the reads that code made before the first turn. Both models get these
+ * reads.
  */
 function isFirstLook({ attempt, turn, metadata }: IncidentEvent, played: number): boolean {
   return attempt === played && turn === 0 && 'callId' in metadata && isCallOfCode(String(metadata.callId))
@@ -82,7 +82,7 @@ type NewRow<K extends EventKind> = Pick<IncidentEvent<K>, 'kind' | 'metadata'> &
   actor?: string
 }
 
-/** Adds a row, which is not stored. The time of a row is never before that of the previous row. */
+/** Adds a row to the trial run. The time of a row is never before the time of the previous row. */
 export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): IncidentEvent<K> {
   const { incident, attempt } = play.recording
   const before = nowOf(play)
@@ -108,7 +108,7 @@ export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): Inciden
   return added
 }
 
-/** Advances the world to this row: adds the alerts and messages of people up to it. */
+/** Adds the alerts and the messages of people up to row `seq` of the log. */
 export function passWorld(play: Play, seq: number): void {
   const { events } = play.recording
   for (const event of events) {

@@ -5,18 +5,16 @@ import type { Recording } from './recording.ts'
 
 /**
  * The environment of a trial run, which consists only of the log. A call is identified by tool and
- * canonical arguments. A result is valid for its state, which is the set of writes made by then.
+ * canonical arguments. A result is valid only in one state: after the same set of writes.
  */
 
 /** The result of a call. `open`: it was refused, or is not decided. */
 type Fate = 'done' | 'denied' | 'expired' | 'open'
 
 export type LoggedCall = {
-  /** The key of the call as it ran, or as people saw it. */
+  /** The key of the call with the arguments with which it ran, or else was last proposed. */
   key: string
-  /**
-   * The keys with which a model may make this call: as proposed, with resolved names, or edited.
-   */
+  /** The keys of the call as proposed, with resolved names, or as a person edited it. */
   keys: ReadonlySet<string>
   tool: string
   isWrite: boolean
@@ -32,7 +30,7 @@ export const stateKey = (made: Iterable<string>): string => [...made].sort().joi
 
 /**
  * Returns the digest of a call with the defaults of its schema for absent fields. Null if the
- * arguments do not fit.
+ * arguments do not fit the schema.
  */
 export function keyOfCall(tool: string, given: Record<string, unknown> | null): string | null {
   const parsed = given === null ? null : toolFacts.get(tool)?.input.safeParse(given)
@@ -87,8 +85,8 @@ function callIdOf({ metadata }: IncidentEvent): string | null {
 }
 
 /**
- * Finds the call in the log for this call, made for the `asked`-th time in this state, from 0.
- * Later repetitions get the newest result in this state. Null if the log does not have it.
+ * Finds the log's result for a call that is made for the `asked`-th time in this state, from 0.
+ * Later repetitions get the newest result in this state. Null without a result in the log.
  */
 export function findLogged(
   calls: readonly LoggedCall[],
