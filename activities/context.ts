@@ -85,7 +85,7 @@ export function contextActivities(deps: ContextDeps) {
     escalate: (incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> =>
       escalate(db, incidentId, attempt, code, turn),
 
-    /** Returns the incident's status for the workflow's result, with the head hash of the log. */
+    /** Returns the incident's last status and the log's head hash, for the workflow's result. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
       await ownRunOf(db, incidentId)
       const row = await incidentState(db, incidentId)

@@ -11,7 +11,7 @@ import { renderLeaderHint } from '../model/hint.ts'
 
 type LeaderHint = { from: string; text: string; looks: LeaderLooks | null }
 
-/** Builds the leader's finding for a follower; null if no leader repaired the problem. */
+/** Builds the hint for a follower incident: what the leader found. Null without a repair. */
 export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null
   const leaderId = await hintLeader(db, incident.groupId)

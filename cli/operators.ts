@@ -67,7 +67,11 @@ function addSetCommand(parent: CliCommand): void {
     .description('add a person, or change what they may do; options that you leave out stay as they are')
     .argument('<name>', 'one word, shown in the log')
     .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
-    .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
+    .option(
+      '--max-risk <risk>',
+      `highest risk of the actions that this person may decide about: ${risks.join(', ')}`,
+      parseOneOf(risks),
+    )
     .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
     .option('--all-types', 'decides about incidents of all types')
     .option(

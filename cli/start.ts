@@ -82,7 +82,7 @@ async function runDemo(
   signal: AbortSignal,
 ): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    print('\n  The agent is off (AGENT_ENABLED) and investigates nothing, so the demo breaks nothing.')
+    print('\n  The agent is off (AGENT_ENABLED) and would not investigate. The demo is not played.')
     return
   }
   try {

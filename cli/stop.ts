@@ -33,9 +33,9 @@ export function addResumeCommand(root: CliCommand): void {
   root
     .command('resume')
     .description('allow a stopped kind of write again')
-    .argument('<type>', 'type of incident, as in "nightshift stop"')
-    .option('--tool <tool>', 'as in "nightshift stop"')
-    .option('--resource <kind:id>', 'as in "nightshift stop"', parseResource)
+    .argument('<type>', 'type of incident of the stop')
+    .option('--tool <tool>', 'tool of the stop, if it has one')
+    .option('--resource <kind:id>', 'resource of the stop, if it has one', parseResource)
     .requiredOption('--reason <text>', 'reason, recorded in the audit log')
     .connected('\nExample:\n  nightshift resume vm_stopped --tool vm_start --reason "the upgrade is done"')
     .calls(resume)

@@ -48,7 +48,7 @@ export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | {
 function faultOf({ severity, kind }: HoldRule): string | null {
   if (severity !== null && severity !== 'critical') return 'never matches: only critical incidents page when they open'
   if (kind !== null && !inventoryKinds.some((known) => known === kind))
-    return `names no kind of resource: ${inventoryKinds.join(', ')}`
+    return `has an unknown kind of resource; known are ${inventoryKinds.join(', ')}`
   return null
 }
 

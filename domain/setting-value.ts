@@ -94,7 +94,10 @@ export const noModel = '-'
 export const declaredModel = plain(
   z
     .string()
-    .regex(/^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/, 'must be a name that LLM_SERVERS_FILE declares, default, or - for none')
+    .regex(
+      /^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/,
+      'must be the name of a model that LLM_SERVERS_FILE declares, or "default", or - for no model',
+    )
     .transform((name) => (name === noModel ? null : name)),
 )
 

@@ -215,7 +215,7 @@ const approvalsSettings = [
   setting('approval.on_call', onCallRules, '', {
     label: 'People to ask, in order',
     description:
-      'Who gets a question: the first person at once, the second after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`: every part but the people may be left out. Separate rules by a semicolon; the first matching rule counts. If the list is empty, or PagerDuty gets the question, everybody who may decide is notified at once.',
+      'Rules separated by semicolons, such as `HOURS ZONE KIND:ID -> PERSON PERSON`; the parts before the arrow are optional. The first rule that matches applies. Its first person is notified of a question at once, the second after 5 minutes, the third after 10. Without rules, or if PagerDuty gets the question, everybody who may decide is notified at once.',
   }),
   setting('approval.required.*', whole(1, 5, 'people'), '1', {
     label: 'Approvals required, by tool',

@@ -66,7 +66,7 @@ export function nameSilence(finding: SilenceFinding): string {
   const { id, source, until, isSupposed } = finding
   const name = `silence ${id} of ${source}, until ${formatMinute(until)},`
   return isSupposed
-    ? `${name} cannot be fully compared with the alerts of the incident, and may match one`
+    ? `${name} may match an alert of the incident: not all its conditions can be checked`
     : `${name} matches an alert of the incident`
 }
 

@@ -90,7 +90,7 @@ export const fault = z.object({
 })
 export type Fault = z.infer<typeof fault>
 
-/** The part of the lab's state that outlives the controller. Everything else is measured. */
+/** The part of the lab's state that outlives the controller. All other state is measured. */
 const state = z.object({
   placement: z.record(z.string(), z.string()),
   linksDown: z.array(z.string()),

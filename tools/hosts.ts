@@ -260,8 +260,8 @@ function repair(
   return defineTool({
     name: vmTools[action],
     needs: 'hosts',
-    // Does not offer the tool first, because stopping a VM rarely repairs it. (A problem of the
-    // host is repaired by a plan.)
+    // Leaves `stop` out of the first turn of a VM, because stopping a VM rarely repairs the VM. A
+    // plan repairs a problem of the host.
     firstFor: action === 'stop' ? [] : ['vm'],
     ...facts,
     input,

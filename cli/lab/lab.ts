@@ -95,8 +95,9 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
 
 /**
  * Runs a scenario: causes a fault, follows its incident to the end, lets the oracle check the
- * state, and checks the ending. Throws CommandFailed if the state or the ending is wrong. For
- * example, a full disk of a tenant must be handed to a person, and must not end as repaired.
+ * state, and checks the ending. Throws CommandFailed if the state of the lab or the ending of the
+ * incident is wrong. For example, a full disk of a tenant must be handed to a person, and must not
+ * end as repaired.
  */
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options

@@ -67,7 +67,7 @@ export async function play(
   return { incident, verdict: await askOracle(world, fault, target) }
 }
 
-/** The fault, its incident, and the number of the last row before the fault. */
+/** The fault, its incident, and the number of the last log row before the fault. */
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(

@@ -91,7 +91,7 @@ function printReport({ device, calls, journal, older, problems }: DeviceAudit): 
   const before = older > 0 ? `; ${older} are older than the journal` : ''
   if (problems.length === 0) {
     print(
-      `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with its journal (${entries}${before}) and the incidents`,
+      `${paint('green', '✔')} ${inert(device)}: ${calls.length} calls agree with the device's journal (${entries}${before}) and with the incidents`,
     )
     return
   }

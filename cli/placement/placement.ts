@@ -272,7 +272,7 @@ function describeCertificate(
   certificate: boolean | null,
 ): string {
   if (certificate === true)
-    return `${paint('green', 'OK')}  the certificate: no plan for all VMs needs fewer than ${formatCount(lowerBound, 'migration')}`
+    return `${paint('green', 'OK')}  the certificate: every plan for all VMs needs at least ${formatCount(lowerBound, 'migration')}`
   const full = certificate === false ? listOverfullHosts(problem) : []
   if (full.length > 0)
     return `${paint('red', 'NO')}  the certificate proves nothing, as these hosts are over capacity: ${inert(formatList(full))}`

@@ -75,7 +75,7 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
     const asked = await askOneCall(ports, protocol, answerMs)
     if (asked.call === null && asked.answers === 0)
       return failed(
-        `${baseUrl} did not answer like a model: ${truncate(asked.fault ?? 'the response was empty', 200)}`,
+        `${baseUrl} did not return a valid response of a model: ${truncate(asked.fault ?? 'the response was empty', 200)}`,
         "Check --base-url. A proxy, a sign-in page or another program may answer at that address, or the model's server fails (see its log).",
       )
     if (asked.call === null)

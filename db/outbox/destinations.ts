@@ -76,8 +76,8 @@ const webhookDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told, gone = new Set()) {
     const settings = await readSettings(trx)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
-    // Uses the webhook for escalations for the page of a reopened incident, because this page hands
-    // the incident to people.
+    // Sends the page of a reopened incident to the webhook for escalations, because people handle
+    // the incident from then on.
     const isHandedOver = trigger === 'reopened' && told?.page
     const name = [...(isHandedOver ? ['escalated'] : []), ...webhooks[trigger]].find(
       (each) => settings.value<string | null>(`webhook.${each}.url`) && !gone.has(addressOf?.(`webhook.${each}`) ?? ''),

@@ -119,7 +119,7 @@ export const recentMs = 60_000
 
 type Named = Parameters<typeof requireJob>[1]
 
-/** Runs the check mode now. */
+/** Runs the check mode of a job. */
 export async function runCheck(job: ResourceJob, check: JobCheck, key: string): Promise<CheckFound> {
   const { timeoutSeconds } = check
   const end = await runStep({ step: check, isCheck: true, key, timeoutSeconds })

@@ -46,7 +46,7 @@ type ServerState = {
   /** The last served requests. `total` counts all served requests. */
   served: ServedRequest[]
   total: number
-  /** The mood that a request ordered, and the number of further responses that get it. */
+  /** The behaviour (mood) that a request set, and how many more responses show the behaviour. */
   ordered: { mood: Mood; left: number } | null
 }
 

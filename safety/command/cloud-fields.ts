@@ -18,8 +18,8 @@ export const awsCarriers: ReadonlySet<string> = new Set(
 )
 
 /**
- * Fields that contain other fields. A query may lead through these fields, but not show one as a
- * whole.
+ * Fields that contain other fields. A query may select a field within these fields, but may not
+ * show one of these fields whole.
  */
 const around = words(`
   Functions Versions tasks containers taskDefinition containerDefinitions Stacks StackResourceDetail Commands CommandInvocations JobRuns builds

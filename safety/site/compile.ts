@@ -33,7 +33,10 @@ export type CompiledPolicy = {
 /** Facts about the file besides its rules. */
 type PolicyOrigin = { digest: string; commit: string | null; lineOf?: (rule: number) => number }
 
-/** Builds the sets and an index by tool. Throws on a fault, because the file was checked before. */
+/**
+ * Builds the policy's sets, and an index of its rules by tool. Throws on a fault, because the file
+ * was checked before.
+ */
 export function compilePolicy(
   policy: SitePolicy,
   { digest, commit, lineOf = (at) => at + 1 }: PolicyOrigin,

@@ -3,10 +3,10 @@ import { ask, type Judging, type RuleAnswer, refuse, run } from '../ruling.ts'
 import { mayRunBySite } from './compile.ts'
 
 /**
- * The site's policy among the kernel's rules. The policy may narrow everything: its refusals come
- * after the kernel's and before people's permissions, its demands for approval before everything
- * that runs automatically. The policy allows more in only one rule, the last one before people are
- * asked.
+ * Judges a call by the site's policy, as one of the kernel's rules. The policy may narrow
+ * everything: its refusals come after the kernel's and before people's permissions, its demands for
+ * approval before everything that runs automatically. The policy allows more in only one rule, the
+ * last one before people are asked.
  */
 function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null {
   if (!site) return null

@@ -82,8 +82,8 @@ const ruleWords: Readonly<Record<Obstruction['rule'], string>> = {
 const maxRules = 4
 
 /**
- * Formats `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`. Counts a node
- * under each rule by which the node rejects the pod.
+ * Returns text such as `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`:
+ * how many nodes reject the pod by each rule, and the smallest shortage.
  */
 function sayWhy(why: PendingPod['why']): string {
   const found = new Map<string, { nodes: string[]; least: { node: string; amount: number } | null; resource: string }>()

@@ -35,7 +35,7 @@ test.each([
   ['host = 30', 'is not a rule'],
   ['host:db* = never', 'is not a rule'],
   ['warning = 60', 'never matches: only critical incidents page when they open'],
-  ['pod:db-* = 60', '"pod:db-* = 60" names no kind of resource: region, shard'],
+  ['pod:db-* = 60', '"pod:db-* = 60" has an unknown kind of resource; known are region, shard'],
   ['60; critical = 0', '"critical = 0" is never reached: the rule before it matches everything'],
 ])('page.hold %j is refused: %s', (text, why) => {
   const parsed = parseSetting('page.hold', text)

@@ -199,7 +199,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
           <span className="soft">this card</span>
         ) : (
           <Link href={`/approvals/${each.id}`}>
-            {isOpen && isElsewhere ? 'Decide on the page of this action' : 'Page of this action'}
+            {isOpen && isElsewhere ? 'Open this action to decide' : 'Page of this action'}
           </Link>
         )}
       </p>

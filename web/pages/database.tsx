@@ -129,7 +129,7 @@ function OverTime({ name, samples, max }: { name: string; samples: DatabaseSampl
     <div className="stack">
       {lag.length > 1 && (
         <Chart
-          {...plain(name, 'bytes', 'Received or sent, not yet replayed')}
+          {...plain(name, 'bytes', 'Bytes that a replica has not replayed yet')}
           series={[
             {
               labels: { replica: 'lag' },

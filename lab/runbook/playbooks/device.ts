@@ -32,9 +32,9 @@ export function takenAddress(log: string): string | null {
 }
 
 /**
- * Handles another process on a service's port. Finds the listener and the process whose command
- * line names the address, asks to end the process, and only then converges. The log shows only
- * where to look. The kernel names the listener, and a person approves.
+ * Handles another process on a service's port. Finds the process that listens on the address, or
+ * whose command line names the address. Asks to end this process, and only then converges the
+ * shard. The log shows only where to look. The kernel names the listener, and a person approves.
  */
 export function freePort(conversation: Conversation, node: string, address: string): OperatorTurn {
   const { steps } = conversation

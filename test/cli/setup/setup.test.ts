@@ -277,7 +277,7 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'an address where a page answers',
     () => ({ LLM_BASE_URL: pageUrl }),
     'model',
-    /http:\/\/127\.0\.0\.1:\d+.* did not answer like a model: .* is not JSON/,
+    /http:\/\/127\.0\.0\.1:\d+.* did not return a valid response of a model: .* is not JSON/,
     /a sign-in page/,
   ],
   [
