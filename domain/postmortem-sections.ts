@@ -68,7 +68,7 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
     ),
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
     say(
-      `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} requested.`,
+      `The agent made ${formatCount(runs.length, 'attempt')}. The log has ${formatCount(writes.length, 'write')} and ${formatCount(ofKind(events, 'approval_requested').length, 'request')} for approval.`,
       [...runs, ...writes].slice(0, maxListed).map(({ seq }) => seq),
     ),
   ]

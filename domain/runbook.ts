@@ -30,7 +30,10 @@ const line = (max: number) =>
  * A pattern of incident types in which `*` stands for any text. A single star is refused, because
  * no runbook is about all incidents.
  */
-const typePattern = line(100).regex(/[^*]/, 'is empty: leave incident_types out for a runbook about a kind of resource')
+const typePattern = line(100).regex(
+  /[^*]/,
+  'matches every type: name types, or leave incident_types out for a runbook about a kind of resource',
+)
 
 /**
  * The fields that front matter may have. The fields of Agent Skills come first. The fields of

@@ -35,7 +35,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     text === null ? [] : [`  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`]
   const { createdAt, closedAt, owner } = incident
   const took = formatSpan((closedAt ? Date.parse(closedAt) : now) - Date.parse(createdAt))
-  const by = { alert: '', default: ' (no severity in the alert)', person: ' (set by a person)' }[
+  const by = { alert: '', default: ' (default: the alert has no severity)', person: ' (set by a person)' }[
     incident.severitySource
   ]
   return [
