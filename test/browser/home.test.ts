@@ -116,7 +116,12 @@ describe('home', () => {
       const found = page.getByRole('option', { name })
       await found.first().waitFor()
       if (text === 'continued') await screenshot(page, 'palette-1440-light')
-      while ((await found.first().getAttribute('aria-selected')) !== 'true') await page.keyboard.press('ArrowDown')
+      // Presses towards the option: further results may move the option above the chosen one.
+      while ((await found.first().getAttribute('aria-selected')) !== 'true') {
+        const isBelow = `document.querySelector('[role=option][aria-selected=true]').compareDocumentPosition(own) & 4`
+        const is = await found.first().evaluate(`(own) => ${isBelow}`)
+        await page.keyboard.press(is ? 'ArrowDown' : 'ArrowUp')
+      }
       await page.keyboard.press('Enter')
     }
     await look('checkout', /^incident.*crash looping/)
