@@ -260,11 +260,10 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
   const [first, ...others] = answers
   if (first === undefined || answers.length < sameAnswers) return null
   if (!others.every((each) => each !== undefined && resultDigest(each) === resultDigest(first))) return null
-  const body = first.metadata.body?.digest.slice(0, 12)
   return refuse(
     'REPEATED_CALL',
     `${call.tool} was called with these arguments ${answers.length} times, and each result matched seq ${first.seq}`,
-    `Use seq ${others.at(-1)?.seq}${body ? ` (read_result with digest ${body} shows it again)` : ''}, read something else, act, or escalate.`,
+    `Use seq ${others.at(-1)?.seq}, read something else, act, or escalate.`,
   )
 }
 

@@ -288,13 +288,6 @@ describe('the ruling on a proposed call', () => {
       hint: 'Use seq 7, read something else, act, or escalate.',
     })
     expect(ruling('nominal').verdict).toBe('run')
-    const long = { digest: 'ab12'.repeat(16), head: '{', tail: '', bytes: 9_000 }
-    const kept = rows('critical').map((each) =>
-      each.kind === 'tool_finished' ? { ...each, metadata: { ...each.metadata, body: long } } : each,
-    )
-    expect(judge(call('get_shard', { id: 'x' }), toolFacts, fold(logOf(...kept), 1, shard), policy, now).hint).toBe(
-      'Use seq 7 (read_result with digest ab12ab12ab12 shows it again), read something else, act, or escalate.',
-    )
   })
 
   test('the same write runs at most twice in an investigation, whatever its reason says and whatever was read between', () => {
