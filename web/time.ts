@@ -25,9 +25,9 @@ const chosen = createSharedValue<format.TimeZone>(localStorage.getItem(key) === 
 export const useZone = chosen.use
 
 export function chooseZone(next: format.TimeZone): void {
+  chosen.set(next)
   if (next === 'utc') localStorage.setItem(key, next)
   else localStorage.removeItem(key)
-  chosen.set(next)
 }
 
 /** One clock for the complete page, so that ages and countdowns change together. */
