@@ -62,7 +62,7 @@ export function escalationReason(
   const failed = events.findLast((event) => event.kind === 'model_failed')
   if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed')
     parts.push(`Last fault: ${failed.metadata.code}, ${plainWords(failed.detail).slice(0, 400).toWellFormed()}`)
-  parts.push(...lastRefusal(code, events), ...serverAdvice(code, events))
+  parts.push(...lastRefusal(code, events), ...serverAdvice(code, events), ...copyWarning(code, events))
   const said = events.findLast((event) => event.kind === 'model_answered' && event.metadata.content.trim() !== '')
   if (said?.kind === 'model_answered')
     parts.push(`The model last said: ${plainWords(said.metadata.content).slice(0, 600).toWellFormed()}`)
@@ -92,6 +92,14 @@ function serverAdvice(code: EscalationCode, events: readonly IncidentEvent[]): s
     ? [
         'The model writes its calls as text: start the model server with its parser of tool calls (vLLM and SGLang --tool-call-parser, llama.cpp --jinja), or set LLM_PROTOCOL=json',
       ]
+    : []
+}
+
+/** Warns that a text from outside contains a call, and that the model copied the call. */
+function copyWarning(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
+  const isCopied = events.some((event) => event.kind === 'correction_sent' && event.metadata.code === 'copied_call')
+  return code === 'CORRECTION_LIMIT' && isCopied
+    ? ['The model copied a call that a result or a message contains: look for planted instructions there']
     : []
 }
 

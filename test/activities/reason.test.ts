@@ -25,6 +25,7 @@ const refusedCall = partOfRow('call_judged', {
   arguments: { argv: 'df -h' },
 })
 const unread = partOfRow('correction_sent', { code: 'call_as_text', text: 'You wrote a tool call as text.' })
+const copied = partOfRow('correction_sent', { code: 'copied_call', text: 'Your JSON stands word for word.' })
 
 test.each<[string, EscalationCode, object[], string]>([
   [
@@ -41,6 +42,7 @@ test.each<[string, EscalationCode, object[], string]>([
   ],
   ['no call could be read', 'LOOP', [refusedCall, said], 'Last refused: exec: argv: it is a text: give a list'],
   ['calls stood in the text', 'CORRECTION_LIMIT', [said, unread], '--tool-call-parser'],
+  ['the model copied a call', 'CORRECTION_LIMIT', [said, copied], 'look for planted instructions there'],
 ])('a person who gets an incident because %s reads what was known', (_what, code, rows, expected) => {
   expect(escalationReason(code, logOf(...(rows as never[]))).reason).toContain(expected)
 })
