@@ -1,6 +1,6 @@
 import { QueryCache, QueryClient, type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { createSharedValue } from './shared-value.ts'
+import { createWatchedValue } from './watched-value.ts'
 
 type FieldError = { field: string | null; message: string }
 
@@ -182,7 +182,7 @@ export async function readAgain(...queryKeys: QueryKey[]): Promise<void> {
  * Whether the server responds, according to all requests. The page shows this state once, above the
  * data, which stays.
  */
-const away = createSharedValue<{ why: string; asOf: number } | null>(null)
+const away = createWatchedValue<{ why: string; asOf: number } | null>(null)
 export const useAway = away.use
 let heardAt = Date.now()
 let isStreaming = false

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 import * as format from '../domain/format.ts'
-import { createSharedValue } from './shared-value.ts'
+import { createWatchedValue } from './watched-value.ts'
 
 /** Formats `01:45:40`, in the chosen zone. */
 export function formatTimeOfDay(iso: string): string {
@@ -21,7 +21,7 @@ export const zones: format.TimeZone[] = ['local', 'utc']
 
 const key = 'nightshift.times'
 /** The zone of shown times: that of the person, unless they chose UTC in this browser. */
-const chosen = createSharedValue<format.TimeZone>(localStorage.getItem(key) === 'utc' ? 'utc' : 'local')
+const chosen = createWatchedValue<format.TimeZone>(localStorage.getItem(key) === 'utc' ? 'utc' : 'local')
 export const useZone = chosen.use
 
 export function chooseZone(next: format.TimeZone): void {

@@ -14,8 +14,8 @@ import {
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { placeIn } from '../lane.tsx'
-import { createSharedValue } from '../shared-value.ts'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
+import { createWatchedValue } from '../watched-value.ts'
 
 /** `word` is the name of the limit, if it is not an alert's. */
 type Limit = { sign: string; value: number; word?: string }
@@ -264,4 +264,4 @@ function listColumns(unit: string | null): Column<PlottedSeries>[] {
 }
 
 /** The moment that all charts of the page show. */
-const { set: setMoment, use: useMoment } = createSharedValue<number | null>(null)
+const { set: setMoment, use: useMoment } = createWatchedValue<number | null>(null)

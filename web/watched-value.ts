@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react'
 
 /** Keeps a value that several components of the page show, and that code outside of them sets. */
-export function createSharedValue<T>(first: T) {
+export function createWatchedValue<T>(first: T) {
   let value = first
   const listeners = new Set<() => void>()
   const listen = (listener: () => void) => {
