@@ -1,7 +1,7 @@
 import { activityInfo, Context } from '@temporalio/activity'
 
 /**
- * What each activity waits for, such as a free slot, and since when. Every heartbeat contains it,
+ * Names what each activity waits for, such as a free slot, and since when. Every heartbeat has it,
  * so that Temporal's pages show it.
  */
 export const waits = new WeakMap<Context, { waitsFor: string; since: string }>()

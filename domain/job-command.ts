@@ -49,7 +49,7 @@ export function findScriptText(words: readonly string[]): string | null {
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
-  return odd === undefined ? null : `a shell would split ${JSON.stringify(odd.slice(0, 80))} into several words`
+  return odd === undefined ? null : `a shell could read ${JSON.stringify(odd.slice(0, 80))} as more than one word`
 }
 
 function moduleOf(words: readonly string[]): string {

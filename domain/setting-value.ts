@@ -96,7 +96,7 @@ export const declaredModel = plain(
     .string()
     .regex(
       /^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/,
-      'must be the name of a model that LLM_SERVERS_FILE declares, or "default", or - for no model',
+      'must be the name of a model that LLM_SERVERS_FILE declares, or "default", or - to set none',
     )
     .transform((name) => (name === noModel ? null : name)),
 )

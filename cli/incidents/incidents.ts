@@ -228,7 +228,7 @@ function addTakeCommand(parent: CliCommand): void {
     .description('take an incident: while you own it, nobody is reminded and the agent does not investigate it')
     .argument('<id>', 'the incident, such as inc_…')
     .connected(
-      '\nThe command first ends the run; if a write is running, its result is still checked. If you do nothing about the incident for half a day (owner.lapse), it goes back to the agent.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThe command first ends the run; if a write is running, its result is still checked. If you do nothing about the incident for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)

@@ -259,7 +259,9 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
         `           Incident ${inert(incident.id)}, ${paintState(incident.severity)}\n           ${inert(incident.title)}\n`,
       ),
     unclaimed: () =>
-      printRemark('The run has not started yet. An alert starts its run at once, or within 60 s if a signal was lost.'),
+      printRemark(
+        'The run has not started yet. An alert wakes the queue at once; if that signal was lost, the queue looks for incidents within 60 s.',
+      ),
     remark: printRemark,
     async event(event, sinceIso) {
       const row = formatLiveRow(event, sinceIso)

@@ -25,7 +25,7 @@ const refusedCall = partOfRow('call_judged', {
   arguments: { argv: 'df -h' },
 })
 const unread = partOfRow('correction_sent', { code: 'call_as_text', text: 'You wrote a tool call as text.' })
-const copied = partOfRow('correction_sent', { code: 'copied_call', text: 'Your JSON stands word for word.' })
+const copied = partOfRow('correction_sent', { code: 'copied_call', text: 'What you were shown contains this call.' })
 
 test.each<[string, EscalationCode, object[], string]>([
   [

@@ -257,7 +257,7 @@ function Take(props: EndingProps) {
       <p>
         The run ends first; if a write is running, its result is still checked. While you have the incident, the agent
         does not investigate it and nobody is reminded. You are notified when its alert fires again or ends. If you do
-        nothing about the incident for half a day, it goes back to the agent.
+        nothing about the incident for half a day, it is given back.
       </p>
     </ActionDialog>
   )

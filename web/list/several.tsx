@@ -85,8 +85,8 @@ function TakeAll({ chosen, refused, me, run }: ActProps & { me: string | undefin
     <Confirm button="Take" label="the chosen incidents" title={`Take ${countOf(chosen)}`} refused={refused} run={run}>
       <p>
         The runs end first; if a write is running, its result is still checked. While you have the incidents, the agent
-        does not investigate them and nobody is reminded. If you do nothing about an incident for half a day, it goes
-        back to the agent.
+        does not investigate them and nobody is reminded. If you do nothing about an incident for half a day, it is
+        given back.
       </p>
       {others > 0 && <p className="tone-act">Somebody else owns {others} of these incidents. You take them over.</p>}
     </Confirm>
